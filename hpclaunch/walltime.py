@@ -17,7 +17,7 @@ def parse_time_limit_s(text: str) -> int:
 
     sbatch (man sbatch, --time) takes a bare number for minutes, and ``A:B`` for minutes and seconds.
     """
-    clean = text.strip()
+    clean = re.sub("-$", "-0", text.strip())  # days alone, 2-
     if match := re.fullmatch(r"([0-9]{1,9})(?::([0-9]{1,2}))?", clean):
         minutes, seconds = int(match[1]), int(match[2] or 0)
         return parse_walltime_s(f"{minutes * 60 + seconds}s" if seconds < 60 else clean, "--time")

@@ -9,7 +9,7 @@ from hpclaunch.scheduler.slurm.slurm_directives import slurm_time_s
 from hpclaunch.walltime import parse_time_limit_s, parse_walltime_s
 from tests.in_one_test import in_one_test
 
-# The forms of man sbatch, --time, in its order.
+# The forms of man sbatch, --time, in its order, and days alone (22.05.8).
 SBATCH = [
     "90",
     "1",
@@ -17,6 +17,7 @@ SBATCH = [
     "1:02:03",
     "01:02:03",
     "100:00:00",
+    "1-",
     "1-2",
     "1-02",
     "1-2:3",
@@ -35,7 +36,9 @@ def test_times_with_units_and_minutes(text: str, seconds: int) -> None:
     assert parse_time_limit_s(text) == seconds
 
 
-@in_one_test("text", ["", "0", "0:00", "1:99", "1:60:00", "-5", "5x", "1:2:3:4", "\u0663"])
+@in_one_test(
+    "text", ["", "0", "0:00", "1:99", "1:60:00", "-5", "5x", "1:2:3:4", "1-:2", "-", "1:2-", "\u0663"]
+)
 def test_others_are_refused_by_the_name_of_the_option(text: str) -> None:
     with pytest.raises(BadInputError, match="bad --time"):
         parse_time_limit_s(text)

@@ -246,6 +246,7 @@ def read_script(text: str) -> Script:
     if not is_shell:  # what looks like a directive further down may stand in a text of that language
         directives = tuple(one for one in directives if one.active)
     variables = read_variables(shell)
+    variables.provided |= _passed(directives)
     first = next((one for one in directives if one.active), None) or next(iter(directives), None)
     return Script(
         text=text,
@@ -257,6 +258,12 @@ def read_script(text: str) -> Script:
         variables=variables,
         launches=tuple(_launches(shell.commands, variables)),
     )
+
+
+def _passed(directives: Iterable[directive_reader.Directive]) -> set[str]:
+    """Return the variables that directives take from the submission or set: ``-v A,B=1``, ``--export``."""
+    given = (one for one in directives if one.active and one.reader.options.get(one.name) == "export")
+    return {name for one in given for name in re.findall(r"(?:^|[\s,\"'])([A-Za-z_]\w*)", one.value or "")}
 
 
 def _launches(commands: Iterable[Command], variables: Variables) -> Iterator[Launch]:

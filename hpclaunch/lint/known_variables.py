@@ -19,6 +19,8 @@ INFORMATION_COMMANDS = name_set(TABLE["information_commands"])
 """Commands that only print information."""
 PREPARES = name_set(TABLE["prepares"])
 """Commands that only prepare a job."""
+SHOWS = PREPARES | INFORMATION_COMMANDS | name_set(TABLE["reports"])
+"""Those, and commands that show the state of jobs or what files hold."""
 SET_BY_SCHEDULERS = name_set(" ".join(TABLE["set_by_schedulers"].values()))
 """Names that schedulers set."""
 VALUES: dict[str, frozenset[str]] = {name: name_set(values) for name, values in TABLE["values"].items()}

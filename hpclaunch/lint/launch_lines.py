@@ -46,6 +46,8 @@ class Launch:
     program: list[Word] = field(default_factory=list)
     unread: list[Word] = field(default_factory=list)
     """Variables before the program that hold options which are not known."""
+    name: str = ""
+    """The launcher as the script calls it: mpirun."""
 
     @property
     def line(self) -> int:
@@ -93,11 +95,11 @@ def read_launch(command: Command, variables: Variables | None = None) -> Launch 
         words = words[1 + (words[1:2] != [] and words[1].visible == "mini") :]  # flux mini run, before 0.48
         name = "flux" if [word.visible for word in words[:1]] == ["run"] else ""
     if name in LAUNCHERS:
-        launch = Launch(command, "mpiexec" if name.startswith("mpi") else name)
+        launch = Launch(command, "mpiexec" if name.startswith("mpi") else name, name=name)
         _read_options(launch, _with_options_of_variables(words[1:], variables), variables)
         return launch
     if _RUNS_PYTHON.fullmatch(words[0].visible) or name in _CONTAINERS:
-        return Launch(command, "python", [], words)
+        return Launch(command, "python", [], words, name=name)
     return None
 
 

@@ -131,12 +131,12 @@ def _faults(task: LintTask, script: Script, profile: SiteProfile | None) -> tupl
     lines = script.text.split("\n") if script.open_directives else []  # of a template
     more = run_shellcheck(task.shellcheck, script.text, LocalHost())
     left = (one for one in more if not (lines and placeholder_in(lines[(one.line or 1) - 1])))
-    return in_order(_without_repeats((*findings, *left)))
+    return in_order(_without_repeats((*findings, *left), (*findings, *more)))
 
 
-def _without_repeats(findings: tuple[Finding, ...]) -> Iterator[Finding]:
-    """Yield findings without those of shellcheck that repeat another one."""
-    said = " ".join(SHELLCHECK_REPEATS.get(one.rule, "") for one in findings).split()
+def _without_repeats(findings: tuple[Finding, ...], every: tuple[Finding, ...]) -> Iterator[Finding]:
+    """Yield findings without those of shellcheck that repeat one of ``every``."""
+    said = " ".join(SHELLCHECK_REPEATS.get(one.rule, "") for one in every).split()
     yield from (one for one in findings if one.rule.removeprefix(PREFIX) not in said)
 
 

@@ -36,7 +36,8 @@ def run_shellcheck(program: Path, text: str, host: Host) -> tuple[Finding, ...]:
     Findings about style are left out. Raises RefusedError if it cannot be run or its output cannot be read.
     """
     argv = [str(program), "--format=json1", "--severity=warning", f"--exclude={','.join(_LEFT_OUT)}", "-"]
-    answer = host.run(argv, stdin=text.encode("utf-8", errors="replace"), timeout_s=LIMIT_S)
+    read = text + "\n" * text.endswith("\\")  # a backslash at the end means nothing to bash 5.2
+    answer = host.run(argv, stdin=read.encode("utf-8", errors="replace"), timeout_s=LIMIT_S)
     try:
         comments = json.loads(answer.stdout)["comments"]
         return tuple(_finding(comment) for comment in comments if not _is_harmless(comment, text))

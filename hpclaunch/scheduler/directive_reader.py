@@ -245,16 +245,22 @@ _PLACEHOLDER = r"<[A-Za-z][^<>\n]*>|\[[A-Za-z][^\[\]\n]*\]|\{\{[^{}\n]*\}\}"
 
 
 def _without_comment(text: str) -> tuple[str, str, str]:
-    """Split at the ``#`` that begins a comment: behind a blank, outside of quotes, and no ``##NAME##``."""
+    """Split at the ``#`` that begins a comment: behind a blank, outside of quotes, and no field."""
     quote = ""
     for at, char in enumerate(text):
         if quote:
             quote = "" if char == quote else quote
         elif char in "'\"":
             quote = char
-        elif char == "#" and (at == 0 or text[at - 1].isspace()) and not re.match(r"##+\w+##", text[at:]):
+        elif char == "#" and (at == 0 or text[at - 1].isspace()) and not _is_field(text, at):
             return text[:at], "#", text[at + 1 :]
     return text, "", ""
+
+
+def _is_field(text: str, at: int) -> bool:
+    """Tell whether a program is to fill in what is here: ``##NAME##``, or ``#NAME#`` behind an option."""
+    behind = re.search(r"(^|\s)-\S+\s+$", text[:at]) is not None
+    return re.match(r"##+\w+##" + r"|#[A-Z][A-Z0-9_]+#(?!\w)" * behind, text[at:]) is not None
 
 
 def _split(text: str) -> list[str]:

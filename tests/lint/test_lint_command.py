@@ -428,6 +428,23 @@ def test_shellcheck_is_not_heard_on_what_a_template_leaves_open(tmp_path: Path) 
     assert [one["line"] for one in listed if one["rule"].startswith("shellcheck")] == [4]
 
 
+@in_one_test(
+    "body, codes",
+    [
+        ("{python_cmd}\ndate", set()),  # a word for bash, no block
+        ("if true; then\n  {python_cmd}\nfi", set()),
+        ("srun ./app `# the program (ours)` \\", set()),  # the file ends behind the backslash
+        ("{ python train.py", {"shell-syntax"}),  # a block without an end
+    ],
+)
+def test_a_field_alone_on_a_line_is_no_block(body: str, codes: set[str], tmp_path: Path) -> None:
+    job = tmp_path / "job.sh"
+    job.write_text(f"#!/bin/bash\n#SBATCH --job-name={{name}}\n#SBATCH --time=10\n{body}")
+    listed = findings_of(run_lint("--json", job, cwd=tmp_path))
+    said = {one["rule"] for one in listed if one["rule"].startswith("shellcheck-SC10")}
+    assert said | {one["rule"] for one in listed if one["rule"] == "shell-syntax"} == codes
+
+
 def test_a_shellcheck_that_does_not_answer_is_refused(tmp_path: Path) -> None:
     fake = tmp_path / "shellcheck"
     fake.write_text("#!/bin/sh\necho broken >&2\nexit 2\n")

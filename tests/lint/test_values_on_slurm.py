@@ -6,10 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from hpclaunch.lint.lint_rule import Finding
 from hpclaunch.lint.lint_script import find_faults
 from tests.testbed.cluster import Slurm
 
 VALUES = Path(__file__).parent.parent / "data" / "slurm" / "option_values.txt"
+TIMES = """
+2 2:3 2:3:4 2-3 2-3:4 2-3:4:5 2- 99:99:99 1-99:99 0 unlimited INFINITE -1
+2: :2 2:: 2:3: 2:3:4: 2:3:4:5 2-: 2-3: 2-:3 2-3:4: 2-3:4:5:6 2--3 2-3-4 2:3-4 -2:3 1.5 2h infinit +5
+"""
 _ABOUT_THE_MACHINE = "node configuration is not available"
 
 
@@ -30,3 +35,19 @@ def test_lint_judges_values_as_sbatch_does(slurm: Slurm) -> None:
     refused = [option for option in options if _is_refused_by_sbatch(slurm, option)]
     assert [option for option in options if _is_refused_by_lint(option)] == refused
     assert 0 < len(refused) < len(options)
+
+
+@pytest.mark.slurm
+def test_lint_reads_times_as_sbatch_does(slurm: Slurm) -> None:
+    answers = {
+        time: slurm.run("sbatch", "--test-only", f"--time={time}", "--wrap", "true") for time in TIMES.split()
+    }
+    refused = [time for time, one in answers.items() if "Invalid --time" in one.stdout + one.stderr]
+    found = {time: find_faults(f"#!/bin/bash\n#SBATCH --time={time}\n./app\n") for time in answers}
+    unread = [time for time, some in found.items() if ("walltime-unreadable", "error") in _rules(some)]
+    assert unread == refused
+    assert 0 < len(refused) < len(answers)
+
+
+def _rules(found: tuple[Finding, ...]) -> set[tuple[str, str]]:
+    return {(one.rule, one.severity) for one in found}

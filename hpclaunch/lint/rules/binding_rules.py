@@ -4,7 +4,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import partial
-from math import prod
 
 from hpclaunch.binding.binding_documents import Finding as Judged
 from hpclaunch.binding.judge_masks import Judgement, judge
@@ -97,7 +96,7 @@ def _blanks_in_option(launch: Launch) -> Iterator[Violation]:
         words = (option.value, *option.broken)
         edits = () if words[0].start < 0 else (Edit(words[0].start, words[-1].end, _raw(words)),)
         whole = "".join(word.visible for word in words)
-        read = f"{launch.launcher} reads {words[0].visible!r} of {whole!r}"
+        read = f"{launch.name} reads {words[0].visible!r} of {whole!r}"
         message = f"the bind list is broken by spaces: {read}"
         yield Violation(option.line, message, _ONE_WORD, edits=edits)
     elif _has_blank(option.value):
@@ -255,7 +254,6 @@ def cpus_per_task_not_passed(context: Context) -> Iterator[Violation]:
 @rule("threads-over-cpus")
 def threads_over_cpus(context: Context) -> Iterator[Violation]:
     script = context.script
-    yield from _threads_of_gromacs(context)
     assigned = script.variables.all_assignments("OMP_NUM_THREADS")
     of_one = any(one in script.variables.prefixed for one in assigned)  # NAME=value COMMAND
     if len(assigned) != 1 or assigned[0].value is None or any(map(_has_own_cpus, script.launches)):
@@ -266,17 +264,6 @@ def threads_over_cpus(context: Context) -> Iterator[Violation]:
     elif number and given and int(text) > given.value:
         message = f"OMP_NUM_THREADS={int(text)}, and --cpus-per-task={given.value} (line {given.line})"
         yield Violation(assigned[0].line, message)
-
-
-def _threads_of_gromacs(context: Context) -> Iterator[Violation]:
-    """Report a mdrun without a launcher that starts more threads than the job has CPUs on its node."""
-    cpus = cpus_of_job(context)
-    for command in context.script.commands if cpus else ():
-        words = " ".join(word.visible for word in command.words)
-        threads = prod(map(int, re.findall(r" -nt(?:omp|mpi) (\d{1,3})(?= |$)", words)))
-        if cpus < threads and re.match(r"(gmx\w* )?mdrun ", words):
-            message = f"mdrun starts {threads} threads, the job has {counted(cpus, 'CPU')}"
-            yield Violation(command.line, message, "request as many CPUs, or start fewer threads")
 
 
 def cpus_of_job(context: Context) -> int:

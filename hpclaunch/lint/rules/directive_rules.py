@@ -217,9 +217,11 @@ def _is_looked_up(one: Directive) -> bool:
 @rule("time-missing")
 def time_missing(context: Context) -> Iterator[Violation]:
     script = context.script
-    asks = script.reader is not None and "walltime" in script.reader.roles.values()
-    if asks and script.active_directives and script.directive("walltime") is None:
-        yield Violation(None, "no walltime is requested: the queue's default holds")
+    line = TABLE["time_lines"].get(script.kind)
+    by_queue = re.search(TABLE["queues_by_time"].get(script.kind, "(?!)"), script.directive_value("queue"))
+    if line and script.active_directives and script.directive("walltime") is None and not by_queue:
+        message = "no walltime is requested: the queue's default holds"
+        yield Violation(None, message, f"request a time: `{line}`")
 
 
 @rule("scheduler-retired")

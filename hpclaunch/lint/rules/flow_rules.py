@@ -9,7 +9,7 @@ from math import inf
 from typing import Any
 
 from hpclaunch.lint.batch_script import Script
-from hpclaunch.lint.known_variables import INFORMATION_COMMANDS, PREPARES, TABLE
+from hpclaunch.lint.known_variables import SHOWS, TABLE
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.lint.lint_rule import Context, Edit, Violation, rule
 from hpclaunch.lint.program_words import partly_expanded, runs
@@ -38,7 +38,7 @@ def status_lost_in_pipe(context: Context) -> Iterator[Violation]:
         if last is not None:
             reads = [r.line for r in script.shell.refs if r.name == "?" and r.offset > launch.command.end]
             read = f", and line {reads[0]} reads it" if reads else ""
-            message = f"the exit status of {launch.launcher} is lost in the pipe: it is {last}'s{read}"
+            message = f"the exit status of {launch.name} is lost in the pipe: it is {last}'s{read}"
             yield Violation(launch.line, message)
     yield from _program_before_tee(script)
 
@@ -57,8 +57,7 @@ def _is_program(script: Script, command: Command) -> bool:
     """Tell whether a command begins a pipe, starts no ranks and does more than prepare, inform or report."""
     begins = command.piped_out and not (command.piped_in or command.function or command.inner)
     launched = any(one.command is command for one in script.launches)
-    shows = PREPARES | INFORMATION_COMMANDS | {*TABLE["reports"].split()}
-    return begins and not launched and command.name not in shows
+    return begins and not launched and command.name not in SHOWS
 
 
 def _command_with_the_status(script: Script, launch: Launch) -> str | None:
@@ -208,7 +207,7 @@ def script_path_copied(context: Context) -> Iterator[Violation]:
         return  # the script handles both cases
     for command in script.variables.commands:
         words = " ".join(word.raw for word in command.words[1:])
-        own = re.search(r"\$(0|\{0\}|\{?BASH_SOURCE)", words)
+        own = re.search(r"\$(0|\{0\}|BASH_SOURCE|\{BASH_SOURCE[^}]*\})", words)
         if own and command.name in ("dirname", "readlink", "realpath") and not command.function:
             message = f"{command.name} {own[0]}: the scheduler runs a copy of the script in another folder"
             yield Violation(command.line, message)
@@ -250,7 +249,7 @@ def stderr_discarded(context: Context) -> Iterator[Violation]:
     script = context.script
     for launch in script.steps():
         if not (launch.trivial or launch.command.depth) and _loses_stderr(script, launch):
-            yield Violation(launch.line, f"stderr of {launch.launcher} is discarded (/dev/null)")
+            yield Violation(launch.line, f"stderr of {launch.name} is discarded (/dev/null)")
     for one in script.commands:
         if (one.name, len(one.words)) == ("exec", 1) and _discards(one):
             yield Violation(one.line, "stderr of all commands after this line is discarded (/dev/null)")

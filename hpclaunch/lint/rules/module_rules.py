@@ -1,27 +1,19 @@
 """Rules about the modules that a script loads."""
 
 import re
+from bisect import bisect
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
 from hpclaunch.lint.batch_script import Script
-from hpclaunch.lint.known_variables import TABLE
+from hpclaunch.lint.known_variables import SHOWS, TABLE
 from hpclaunch.lint.lint_rule import Context, Violation, rule
+from hpclaunch.lint.program_words import runs
 from hpclaunch.shell.shell_syntax import Command
 from hpclaunch.software.known_pairs import cuda_addresses, first_cuda
 
-# cuda/12.1, or the suffix of a version: PyTorch/2.1.2-foss-2023a-CUDA-12.1.1; not UCX-CUDA/1.14.1.
-_CUDA = re.compile(r"(?:^(?:cuda|cudatoolkit|nvhpc-cuda)/|/.*-cuda-)(\d+)\.(\d+)", re.IGNORECASE)
-_ROCM = re.compile(r"(?:^rocm/|/.*-rocm-)(\d+)\.(\d+)", re.IGNORECASE)
-_TOOLCHAIN = re.compile(r"(?:^|[-/])(?:foss|gompi|gfbf)[-/](20\d\d[ab])")
-_GCC = re.compile(r"(?:^|[-/])GCC(?:core)?[-/](\d+\.\d+\.\d+)")
-
-_LOADING = ("load", "add", "try-load")
-_REPLACING = ("swap", "switch")
-_UNLOADING = ("unload", "rm", "del")
-_EMPTYING = ("purge", "reset")
-_CHANGING = (*_LOADING, *_REPLACING, *_UNLOADING, *_EMPTYING)
-_OTHER_ML_VERBS = ("use", "list", "avail", "spider", "restore", "show", "unuse")
+_VERSION = {name: re.compile(form) for name, form in TABLE["module_versions"].items()}
+_VERBS = {verb: does for does, verbs in TABLE["module_verbs"].items() for verb in verbs.split()}
 _GPU_NAMES: dict[str, str] = TABLE["gpu_names"]
 _V = TypeVar("_V")
 
@@ -50,23 +42,23 @@ def ever_loaded(script: Script) -> list[str]:
 
 def _after(command: Command, modules: list[Module]) -> list[Module]:
     """Return the modules that are loaded after a module command, given those before it."""
-    verb, names = _verb_and_names(command)
-    if verb in _EMPTYING:
+    does, names = _does_and_names(command)
+    if does == "empty":
         return []
-    if verb in _UNLOADING:
+    if does == "unload":
         return _without(modules, names)
-    if verb in _REPLACING:
+    if does == "replace":
         return _with(_without(modules, names[:1]), names[-1:], command.line)
-    return _with(modules, names, command.line) if verb in _LOADING else modules
+    return _with(modules, names, command.line) if does == "load" else modules
 
 
-def _verb_and_names(command: Command) -> tuple[str, list[str]]:
+def _does_and_names(command: Command) -> tuple[str, list[str]]:
     """Return what a module command does and its other words; ``ml NAME`` loads."""
     texts = [word.text or "" for word in command.words[1:]]
     words = [text for text in texts if not text.startswith("--")]
     verb = words[0] if words else ""
-    if command.name == "module" or verb in (*_CHANGING, *_OTHER_ML_VERBS):
-        return verb, words[1:]
+    if command.name == "module" or verb in _VERBS:
+        return _VERBS.get(verb, ""), words[1:]
     return "load", words
 
 
@@ -84,9 +76,9 @@ def _without(modules: list[Module], names: list[str]) -> list[Module]:
 
 @rule("module-cuda-mismatch")
 def module_cuda_mismatch(context: Context) -> Iterator[Violation]:
-    for stack, pattern in (("CUDA", _CUDA), ("ROCm", _ROCM)):
+    for stack in ("CUDA", "ROCm"):
         remedy = f"load modules that were built with one {stack}"
-        for first, wanted, module, version in _differing(_versions(context.script, pattern)):
+        for first, wanted, module, version in _differing(_versions(context.script, stack)):
             other = f"{first.name} (line {first.line}) for {stack} {_dotted(wanted)}"
             message = f"{module.name} is for {stack} {_dotted(version)}, {other}"
             yield Violation(module.line, message, remedy, "warning" if version[0] == wanted[0] else None)
@@ -98,11 +90,11 @@ def _differing(found: Iterable[tuple[Module, _V]]) -> list[tuple[Module, _V, Mod
     return [(*every[0], module, version) for module, version in every if version != every[0][1]]
 
 
-def _versions(script: Script, pattern: re.Pattern[str]) -> Iterator[tuple[Module, tuple[int, int]]]:
+def _versions(script: Script, stack: str) -> Iterator[tuple[Module, tuple[int, int]]]:
     built = (word for one in script.commands if one.name == "eb" for word in one.words[1:])
     names = [Module(f"eb/{word.visible}", word.line) for word in built if word.visible.endswith(".eb")]
     for module in sorted([*loaded(script), *names], key=lambda one: one.line):
-        if match := pattern.search(module.name):
+        if match := _VERSION[stack].search(module.name):
             yield module, (int(match[1][:4]), int(match[2][:4]))
 
 
@@ -113,7 +105,7 @@ def _dotted(version: tuple[int, int]) -> str:
 @rule("cuda-too-old-for-gpu")
 def cuda_too_old_for_gpu(context: Context) -> Iterator[Violation]:
     arch = (context.node.gpu_arch if context.node else None) or ""
-    for module, version in _versions(context.script, _CUDA):
+    for module, version in _versions(context.script, "CUDA"):
         if cuda_addresses(_dotted(version), arch) is False:
             gpu = f"{arch} ({_GPU_NAMES[arch]})" if arch in _GPU_NAMES else arch
             first = f"the first version that does is {first_cuda(arch)}"
@@ -126,18 +118,20 @@ def module_toolchain_mismatch(context: Context) -> Iterator[Violation]:
     given_up = any(map(_gives_up_compiler, context.script.commands))
     found: list[tuple[Module, str]] = []
     for module in () if given_up else loaded(context.script):
-        foss, gcc = _TOOLCHAIN.search(module.name), _GCC.search(module.name)
+        foss, gcc = _VERSION["foss"].search(module.name), _VERSION["GCC"].search(module.name)
         if compiler := TABLE["gcc_of_foss"].get(foss[1]) if foss else (gcc[1] if gcc else None):
             found.append((module, compiler))
+    ran = [one.line for one, _ in runs(context.script) if one.name not in SHOWS]
     for first, wanted, module, compiler in _differing(found):
-        other = f"{first.name} (line {first.line}) with GCC {wanted}"
-        yield Violation(module.line, f"{module.name} was built with GCC {compiler}, {other}")
+        if bisect(ran, first.line) == bisect(ran, module.line):  # else changed for the next program
+            other = f"{first.name} (line {first.line}) with GCC {wanted}"
+            yield Violation(module.line, f"{module.name} was built with GCC {compiler}, {other}")
 
 
 def _gives_up_compiler(command: Command) -> bool:
     """Tell whether the script unloads the compiler itself before it loads what another one built."""
-    verb, names = _verb_and_names(command)
-    return command.name in ("module", "ml") and verb in _UNLOADING and any(n.startswith("GCC") for n in names)
+    does, names = _does_and_names(command)
+    return command.name in ("module", "ml") and does == "unload" and any(n.startswith("GCC") for n in names)
 
 
 @rule("module-gpu-vendor")

@@ -235,7 +235,7 @@ def _qos_limits(context: Context, partition: str, limit: str) -> bool:
 @rule("walltime-unreadable")
 def walltime_unreadable(context: Context) -> Iterator[Violation]:
     found, walltime = context.directive("walltime"), context.requested.walltime_s
-    if found is None or found.one_dash:
+    if found is None or found.one_dash or found.problem == "empty":  # option-value-refused reports it
         return
     value = found.value or ""
     if walltime is None:

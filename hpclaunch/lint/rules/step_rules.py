@@ -78,7 +78,7 @@ def launcher_foreign(context: Context) -> Iterator[Violation]:
     for launch in script.launches if not script.unread else ():
         foreign = TABLE["foreign_launchers"].get(launch.launcher, "").split()
         if script.kind in foreign and not (launch.command.path or launch.command.depth):
-            yield Violation(launch.line, f"{launch.launcher} starts nothing in a job of {script.kind}")
+            yield Violation(launch.line, f"{launch.name} starts nothing in a job of {script.kind}")
             return
 
 
@@ -242,10 +242,11 @@ def ranks_differ_from_tasks(context: Context) -> Iterator[Violation]:
         if ranks is None or tasks is None or not _must_match(context, launch, ranks, tasks):
             continue
         message = f"{counted(ranks, 'rank')} started, {counted(tasks, 'task')} requested"
+        remedy = f"{TABLE['tasks_in'].get(context.kind, 'count the slots')}, or leave the number out"
         if ranks > tasks:
-            yield Violation(launch.line, message)
+            yield Violation(launch.line, message, remedy)
         elif 1 < ranks < tasks and launch.launcher == "mpiexec" and len(_real(script)) == 1:
-            yield Violation(launch.line, message, severity="note")
+            yield Violation(launch.line, message, remedy, "note")
 
 
 def _must_match(context: Context, launch: Launch, ranks: int, tasks: int) -> bool:
@@ -303,7 +304,7 @@ def srun_without_program(context: Context) -> Iterator[Violation]:
         words = " ".join(word.visible for word in launch.command.words)
         alone = launch.by_launcher and not launch.program and launch.options
         if alone and not (_NO_PROGRAM.search(words) or script.has_option("wrap")):
-            yield Violation(launch.line, f"{launch.launcher} has no program: its line ends after the options")
+            yield Violation(launch.line, f"{launch.name} has no program: its line ends after the options")
 
 
 @rule("step-over-job")
@@ -444,7 +445,7 @@ def status_lost(context: Context) -> Iterator[Violation]:
     read = {"?", "PIPESTATUS"} & script.uses_after(launch.command.start)
     if later and _is_plain(launch.command, later) and all(map(_hides, later)) and not read:
         by = f"{later[-1].name} on line {later[-1].line}"
-        yield Violation(launch.line, f"the status of {launch.launcher} is lost: {by} ends the script")
+        yield Violation(launch.line, f"the status of {launch.name} is lost: {by} ends the script")
 
 
 def _after(script: Script, command: Command) -> list[Command]:

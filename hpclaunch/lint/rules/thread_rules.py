@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterator
+from math import prod
 
 from hpclaunch.lint.batch_script import Script
-from hpclaunch.lint.known_variables import INFORMATION_COMMANDS, PREPARES, TABLE
+from hpclaunch.lint.known_variables import SHOWS, TABLE
 from hpclaunch.lint.launch_lines import python_files
 from hpclaunch.lint.lint_rule import Context, Violation, rule
 from hpclaunch.lint.program_words import runs
@@ -15,7 +16,6 @@ from hpclaunch.shell.shell_syntax import Command
 
 _OPTIONS = {name: form for form, names in TABLE["thread_options"].items() for name in names.split()}
 """Program -> the options for its threads, as a pattern."""
-_SHOWS = PREPARES | INFORMATION_COMMANDS | {*TABLE["reports"].split()}
 _FEWEST_CPUS = 8
 """Idle CPUs of jobs with fewer are not reported."""
 _MOST_ON_ONE_NODE = 16
@@ -34,15 +34,16 @@ def _threads(words: list[str]) -> tuple[str, int | None]:
 
 
 def _most(form: str, text: str) -> int | None:
-    """Return the highest number that options of a form give; 0 where one is open, None without any."""
+    """Return the highest number of options of a form, of mdrun the product; 0: one is open, None: none."""
     given = re.findall(rf" (?:{form})[= ]?(\d{{1,4}}|[Aa][Uu][Tt][Oo]|[$?]\S*)(?= |$)", text)
     numbers = [int(one) if one.isdigit() else 0 for one in given]
-    return max(numbers) if numbers and 0 not in numbers else 0 if numbers else None
+    count = prod if "-ntmpi" in form else max
+    return count(numbers) if numbers and 0 not in numbers else 0 if numbers else None
 
 
 def _started(script: Script) -> list[_Started]:
     """Return the commands of a script that do more than prepare and report."""
-    return [(one, *_threads(words)) for one, words in runs(script) if one.name not in _SHOWS]
+    return [(one, *_threads(words)) for one, words in runs(script) if one.name not in SHOWS]
 
 
 def _threaded(context: Context) -> list[_Started]:
@@ -95,5 +96,6 @@ def cpus_unused(context: Context) -> Iterator[Violation]:
 
 def _runs_next_to_others(started: _Started) -> bool:
     """Tell whether a command may run at the same time as others, or several times."""
-    command = started[0]
-    return bool(command.after == "&" or command.piped_out or command.path or command.function)
+    command, name, _ = started
+    ranks = name == "mdrun"  # without -ntmpi as many as fill its CPUs
+    return bool(ranks or command.after == "&" or command.piped_out or command.path or command.function)

@@ -19,14 +19,7 @@ _WRITTEN = 2026
 _OLD = 4
 """Years after which sites have removed a software stack: of yearly toolchains they keep about three."""
 _DATED = re.compile("|".join(TABLE["dated_modules"]))
-_HOMES = re.compile(TABLE["homes"])
-_NO_PERSON = re.compile(r"user|your|name|shared|project|group|software|apps?|public|common")
-_NODE_LOCAL = re.compile(r"(/tmp|/dev/shm|/local/scratch|\$\{?(SLURM_)?TMPDIR\}?|/mnt/bb)(/|$)")
-_SWITCHED_OFF = re.compile(r"(?m)^\s*#+\s*(srun|mpirun|mpiexec)\s")
-"""A launch that is a comment for now, as in samples with several launches to choose from."""
 _FETCHES = re.compile(rf"((ba)?sh -l?c )?({'|'.join(TABLE['fetches'])})\b")
-_MAYBE_LOCAL = re.compile(r"\$|/tmp|/dev/shm|/local|/mnt/bb")
-_OWN_TARGET = re.compile(r"\$\{?(SLURM_(PROCID|LOCALID)|PMI_RANK|PALS_RANKID|OMPI_COMM_WORLD_(LOCAL_)?RANK)")
 
 
 @rule("module-old")
@@ -76,8 +69,8 @@ def personal_path(context: Context) -> Iterator[Violation]:
     if script.reader is None:
         return
     for number, line in enumerate(script.text.split("\n"), 1):
-        match = _HOMES.search(line)
-        if match and not line.lstrip().startswith("#") and not _NO_PERSON.search(match[1]):
+        match = re.search(TABLE["homes"], line)
+        if match and not line.lstrip().startswith("#") and not re.search(TABLE["no_person"], match[1]):
             yield Violation(number, _whose(script, match))
             return
 
@@ -93,7 +86,7 @@ def _whose(script: Script, match: re.Match[str]) -> str:
 @rule("node-local-once")
 def node_local_once(context: Context) -> Iterator[Violation]:
     nodes, script = context.requested.node_count, context.script
-    ranks = any(one.by_launcher for one in script.launches) or _SWITCHED_OFF.search(script.text)
+    ranks = any(one.by_launcher for one in script.launches) or re.search(TABLE["launch_off"], script.text)
     if not nodes or nodes < 2 or not ranks:
         return
     for command in script.commands:
@@ -108,7 +101,7 @@ def _local_target(script: Script, command: Command) -> str | None:
     if command.name not in ("mkdir", "cp", "rm", "tar", "rsync", "virtualenv") or len(command.words) < 2:
         return None
     path = partly_expanded(script, command.words[-1])
-    return path if _NODE_LOCAL.match(path) else None
+    return path if re.match(TABLE["node_local"], path) else None
 
 
 @rule("files-on-every-rank")
@@ -116,9 +109,9 @@ def files_on_every_rank(context: Context) -> Iterator[Violation]:
     script = context.script
     for launch in script.launches:
         text = " ".join(program_words(script, launch)) if launch.by_launcher else ""
-        if _FETCHES.match(text) and not _OWN_TARGET.search(text):
+        if _FETCHES.match(text) and not re.search(TABLE["target_of_rank"], text):
             each, nodes = _ranks(context, launch)
-            if each > 1 or (nodes > 1 and not _MAYBE_LOCAL.search(text)):
+            if each > 1 or (nodes > 1 and not re.search(TABLE["maybe_local"], text)):
                 yield Violation(launch.line, f"{each * nodes} ranks run {text.split()[0]} with one target")
 
 

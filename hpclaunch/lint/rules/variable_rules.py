@@ -292,11 +292,11 @@ def array_of_one(context: Context) -> Iterator[Violation]:
 @rule("continuation-dangling")
 def continuation_dangling(context: Context) -> Iterator[Violation]:
     text = context.script.text
-    for match in re.finditer(r"(?<![ \t])[ \t]*\\\n(?=[ \t]*(\n|\Z))", text):
+    for match in re.finditer(r"(?<![ \t])[ \t]*\\(\n(?=[ \t]*(?:\n|\Z))|\Z)", text):
         line = context.script.line_at(match.start())
         comment = text[text.rfind("\n", 0, match.start()) + 1 :].lstrip().startswith("#")
         if not comment and line not in context.script.text_lines:
-            edit = Edit(match.start(), match.end() - 1, "")
+            edit = Edit(match.start(), match.start(1), "")
             yield Violation(line, "the backslash joins an empty line to this command", edits=(edit,))
 
 

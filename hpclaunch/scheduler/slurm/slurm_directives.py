@@ -46,8 +46,9 @@ def _gres_gpus(text: str) -> int | None:
 
 
 def slurm_time_s(text: str) -> int | None:
-    """Read a time as Slurm does (man sbatch, --time): minutes, M:S, H:M:S, D-H, D-H:M or D-H:M:S."""
-    match = re.fullmatch(r"(?:(\d{1,6})-)?(\d{1,9})(?::(\d{1,9}))?(?::(\d{1,9}))?", text.strip())
+    """Read a time as Slurm does (parse_time.c, 22.05): minutes, M:S, H:M:S, D-, D-H, D-H:M or D-H:M:S."""
+    clean = re.sub("-$", "-0", text.strip())
+    match = re.fullmatch(r"(?:(\d{1,6})-)?(\d{1,9})(?::(\d{1,9}))?(?::(\d{1,9}))?", clean)
     if match is None:
         return None
     days, first, second, third = (int(part or 0) for part in match.groups())

@@ -3,4 +3,4 @@
 #SBATCH --time=1:00:00
 gmx mdrun -ntmpi 4 -ntomp 4 -s a.tpr
 # site: unknown
-# expect: 4 threads-over-cpus
+# expect: 4 threads-over-job

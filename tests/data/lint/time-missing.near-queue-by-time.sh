@@ -1,0 +1,5 @@
+#!/bin/bash
+#$ -cwd
+#$ -q medium*
+./app
+# site: unknown

@@ -1,0 +1,5 @@
+#!/bin/bash
+#SBATCH --partition=short
+./app
+# site: unknown
+# expect: - time-missing

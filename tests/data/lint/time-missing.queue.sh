@@ -1,0 +1,6 @@
+#!/bin/bash
+#$ -cwd
+#$ -q longhorn.q
+./app
+# site: unknown
+# expect: - time-missing

@@ -1,0 +1,5 @@
+#!/bin/bash
+#SBATCH --time=
+srun ./app
+# site: unknown
+# expect: 2 walltime-unreadable

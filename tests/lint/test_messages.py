@@ -1,0 +1,71 @@
+"""What findings say: names as the script has them, and remedies for its own scheduler."""
+
+from __future__ import annotations
+
+from hpclaunch.lint.lint_rule import Finding
+from hpclaunch.lint.lint_script import find_faults
+from tests.in_one_test import in_one_test
+
+
+def _found(rule: str, body: str) -> Finding:
+    [one] = [each for each in find_faults(f"#!/bin/bash\n{body}\n") if each.rule == rule]
+    return one
+
+
+@in_one_test(
+    "launcher, said", [("mpirun", "mpirun"), ("mpiexec", "mpiexec"), ("time mpirun.lsf", "mpirun.lsf")]
+)
+def test_a_launcher_is_called_as_in_the_script(launcher: str, said: str) -> None:
+    found = _found("status-lost", f"#SBATCH -t 10\n{launcher} ./app\necho done")
+    assert found.message.startswith(f"the status of {said} is lost")
+
+
+@in_one_test(
+    "directives, remedy",
+    [
+        ("#SBATCH -N1", "#SBATCH --time=01:00:00"),
+        ("#PBS -l select=1", "#PBS -l walltime=01:00:00"),
+        ("#$ -cwd", "#$ -l h_rt=01:00:00"),
+        ("#BSUB -n 4", "#BSUB -W 01:00"),
+        ("#flux: -N1", "#flux: -t 60m"),
+        ("#COBALT -n 4", "#COBALT -t 60"),
+    ],
+)
+def test_a_time_is_requested_as_the_scheduler_reads_it(directives: str, remedy: str) -> None:
+    found = _found("time-missing", f"{directives}\n./app")
+    assert f"`{remedy}`" in found.remedy
+    given = find_faults(f"#!/bin/bash\n{directives}\n{remedy}\n./app\n")
+    assert {"time-missing", "walltime-unreadable"}.isdisjoint(one.rule for one in given)
+
+
+@in_one_test(
+    "directives, remedy",
+    [
+        ("#SBATCH -n 8", "write -n $SLURM_NTASKS, or leave the number out"),
+        ("#$ -pe mpi 8", "write -n $NSLOTS, or leave the number out"),
+        ("#BSUB -n 8", "write -n $LSB_DJOB_NUMPROC, or leave the number out"),
+        ("#PBS -l select=1:ncpus=8:mpiprocs=8", "count the slots, or leave the number out"),
+    ],
+)
+def test_the_number_of_tasks_is_in_a_variable_of_the_scheduler(directives: str, remedy: str) -> None:
+    assert _found("ranks-differ-from-tasks", f"{directives}\nmpirun -n 16 ./app").remedy == remedy
+
+
+@in_one_test(
+    "text, said",
+    [
+        ('"$(dirname "${BASH_SOURCE[0]}")"', "dirname ${BASH_SOURCE[0]}: "),
+        ('"$(dirname "${BASH_SOURCE:-$0}")"', "dirname ${BASH_SOURCE:-$0}: "),
+        ('"$(dirname "$0")"', "dirname $0: "),
+        ('"$(dirname $BASH_SOURCE)"', "dirname $BASH_SOURCE: "),
+    ],
+)
+def test_the_own_path_is_shown_whole(text: str, said: str) -> None:
+    assert _found("script-path-copied", f"#SBATCH -t 10\ncd {text}\n./app").message.startswith(said)
+
+
+@in_one_test("more, said", [("", "in"), ("a", "in, also line 4"), ("ab", "in, also lines 4, 5")])
+def test_lines_to_fill_in_are_counted(more: str, said: str) -> None:
+    lines = "".join(f"#SBATCH --comment=<{letter}_name>\n" for letter in more)
+    found = _found("placeholder", f"#SBATCH -t 10\n#SBATCH --account=<project>\n{lines}./app")
+    assert found.message.endswith(f"is to be filled {said}")

@@ -81,6 +81,7 @@ class Host(Protocol):
     """Its name in messages."""
     repeats: bool
     """Whether ``run`` may be done twice: it is then repeated where the connection was lost."""
+    _piece_bytes: int = 16 << 20
 
     def run(
         self,
@@ -128,5 +129,7 @@ class Host(Protocol):
         ...
 
     def tail(self, path: str, offset: int) -> bytes:
-        """Return the file's bytes from ``offset`` on; no bytes where the file does not exist yet."""
-        ...
+        """Return a piece of the file from ``offset`` on; no bytes where the file does not exist yet."""
+        return self._read(path, offset, self._piece_bytes) or b""
+
+    def _read(self, path: str, offset: int, most: int) -> bytes | None: ...

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from paramiko import Channel, Transport
 
 _SEND_BYTES = 1 << 20
-_PIECE_BYTES = 16 << 20
 _OPEN_TIMEOUT_S = 60.0
 _START_TIMEOUT_S = 60.0
 """Time for the login shell there to start a command: its start-up files come first."""
@@ -252,10 +251,6 @@ class SshHost(Host):
         answer = with_retry(lambda: self.run(words, stdin))
         if answer.exit_code != 0:
             raise BadInputError(f"{path}: cannot make this folder on {self.name}: {answer.stderr.strip()}")
-
-    def tail(self, path: str, offset: int) -> bytes:
-        """Return up to 16 MiB of the file from ``offset`` on; no bytes where it does not exist yet."""
-        return self._read(path, offset, _PIECE_BYTES) or b""
 
     def _read(self, path: str, offset: int, most: int) -> bytes | None:
         """Return the bytes of a file from ``offset`` on, of a pipe none; None where there is no file."""

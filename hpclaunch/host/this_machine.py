@@ -11,15 +11,13 @@ from hpclaunch.atomic_file import new_folder, write_file, write_files
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Call, Host, NoAnswerError, UnreadableFileError
 
-# Status files, scripts and results are small; larger files are read in pieces with tail().
-_PIECE_BYTES = 1 << 20
-
 
 class LocalHost(Host):
     """Commands and files of this machine; see Host."""
 
     name = "this machine"
     repeats = False
+    _piece_bytes = 1 << 20  # status files, scripts and results are small
 
     def _run(self, call: Call) -> tuple[int, bytes, bytes]:
         """Run a program in its own session, so that Ctrl-C reaches hpclaunch only and not, say, sbatch."""
@@ -82,10 +80,6 @@ class LocalHost(Host):
                     write_files(new, files)
         except OSError as error:
             raise BadInputError(f"{path}: cannot make this folder: {error.strerror}") from None
-
-    def tail(self, path: str, offset: int) -> bytes:
-        """Return up to 1 MiB of the file from ``offset`` on; no bytes where it does not exist yet."""
-        return self._read(path, offset, _PIECE_BYTES) or b""
 
     def _read(self, path: str, offset: int, most: int) -> bytes | None:
         try:

@@ -72,7 +72,13 @@ def job_report(facts: JobFacts, billing: Billing | None, now: dt.datetime) -> Re
         cost=cost,
         next=(),
         over_time=tuple(over_time(runs)),
-        unknown=(*facts.unknown, *_unknown(facts, nodes, energy, times), *why_no_cost, *_growing(ranks)),
+        unknown=(
+            *facts.unknown,
+            *_unknown(facts, nodes, energy, times),
+            *why_no_cost,
+            *_growing(ranks),
+            *_of_others(nodes, ranks),
+        ),
     )
     cause = record.failure.cause if record and record.failure else None
     return msgspec.structs.replace(report, next=next_requests(report, cause))
@@ -319,10 +325,18 @@ def _trend(speeds: Sequence[float]) -> float | None:
 
 
 def _growing(ranks: Sequence[RankUse]) -> Iterable[str]:
-    """Yield why figures may not hold for longer runs: memory that grows."""
     for rank in [rank for rank in ranks if rank.memory_grows][:1]:
         sizes = " to ".join(map(format_bytes, rank.memory_grows or ()))
         yield note_text("report: memory grows", rank=rank.rank, sizes=sizes)
+
+
+def _of_others(nodes: Sequence[NodeUse], ranks: Sequence[RankUse]) -> Iterable[str]:
+    for node in sorted(nodes, key=lambda node: -(node.cpus_busy or 0.0)):
+        own = [rank.cpus_busy for rank in ranks if (rank.node, rank.index) == (node.node, node.index)]
+        others = (node.cpus_busy or 0.0) - sum(filter(None, own))
+        if own and None not in own and others > max(0.5, 0.1 * node.cpus):
+            yield note_text("report: others", node=node, others=others)
+            break
 
 
 def _unknown(

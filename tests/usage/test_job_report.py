@@ -257,6 +257,29 @@ def test_a_node_that_only_others_kept_busy_did_nothing_for_the_job(store: Store,
     assert "did nothing" in nodes["text"]
 
 
+def test_a_node_that_others_keep_busy_is_named(store: Store, tmp_path: Path) -> None:
+    """More than half a CPU and a tenth of the node's, beyond those of its ranks; without ranks none."""
+
+    def said(others: float, cpus: int = 8, ranks: bool = True) -> list[str]:
+        record = ended_job(store, tmp_path)
+        text = node_file((0, 1), cpus=cpus)
+
+        def busier(match: re.Match[str]) -> str:
+            return f" cpu={int(match[1]) + int(int(match[2]) * others / cpus)}/"
+
+        lines = re.sub(r" cpu=(\d+)/(?=(\d+))", busier, text).splitlines()
+        kept = [line for line in lines if ranks or not line.startswith("proc ")]
+        write_samples(record.folder, n1=node_file((2, 3)), n2="\n".join(kept))
+        return [text for text in document(record.id)["unknown"] if "not of its ranks" in text]
+
+    (found,) = said(2.0)
+    assert "processes that are not of its ranks kept 2.0 of 8 CPUs of n2 busy" in found
+    assert said(0.0) == said(0.7) == []
+    assert said(5.0, cpus=64) == []
+    assert len(said(8.0, cpus=64)) == 1
+    assert said(2.0, ranks=False) == []
+
+
 def test_nodes_that_did_nothing_are_named(store: Store, tmp_path: Path) -> None:
     record = ended_job(store, tmp_path)
     write_samples(record.folder, n1=node_file((0, 1)), n2=node_file((2, 3), busy=0.0))

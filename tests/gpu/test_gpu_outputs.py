@@ -34,6 +34,8 @@ DOCUMENTS = {
     "report/report.json": "report",
     "memory/predict.json": "predict",
 }
+ADDED_SINCE = ("memory_grows",)
+"""Keys of documents that are younger than the outputs."""
 
 every_folder = pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 
@@ -92,7 +94,9 @@ def checker(name: str) -> jsonschema.Draft202012Validator:
 @pytest.mark.parametrize("file", DOCUMENTS)
 def test_documents_follow_their_schemas(folder: Path, file: str) -> None:
     if (folder / file).exists() or (folder / file.split("/")[0] / "status").read_text().strip() == "0":
-        checker(DOCUMENTS[file]).validate(read(folder / file))
+        wrong = checker(DOCUMENTS[file]).iter_errors(read(folder / file))
+        since = {f"'{key}' is a required property" for key in ADDED_SINCE}
+        assert [error.message for error in wrong if error.message not in since] == []
 
 
 @every_folder

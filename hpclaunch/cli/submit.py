@@ -60,7 +60,8 @@ def command(
     if prepared.request.model:
         _warn_of_memory(prepared)
     if dry_run or explain:
-        ok = show(prepared, dry_run=dry_run, explain=explain, plain=plain, save=save)
+        shown = show(prepared, dry_run=dry_run, explain=explain, plain=plain, save=save)
+        ok = shown and prepared.profile.retired is None
         ctx.exit(0 if ok or not strict else EXIT_BAD_INPUT)
     else:
         wait = prepared.waits if wait is None else wait

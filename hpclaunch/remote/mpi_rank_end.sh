@@ -13,5 +13,5 @@ hpclaunch_mpi_rank_end() {
   echo "hpclaunch: task rank $RANK on host $host failed (Exit $1)" >&2
   sleep 1  # hydra drops what it has not passed on
   trap '' PIPE  # hydra has closed it where the program has called MPI_Finalize
-  printf 'cmd=abort exitcode=%s\n' "$1" 2> /dev/null >&"$PMI_FD"
+  { printf 'cmd=abort exitcode=%s\n' "$1" >&"$PMI_FD"; } 2> /dev/null
 }

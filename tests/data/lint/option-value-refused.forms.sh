@@ -6,7 +6,7 @@
 #SBATCH --gpus-per-node=2:a100
 #SBATCH --nodes=0
 #SBATCH --nodes=2,
-#SBATCH --dependency=afterok:train.sh
+#SBATCH --dependency=afterok
 #SBATCH -M me@site.org
 #SBATCH --nodelist=node[01-04
 #SBATCH --exclude=node[01,02

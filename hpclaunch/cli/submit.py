@@ -49,6 +49,7 @@ def command(
     """
     from hpclaunch.job.prepare import SubmitMode, prepare
     from hpclaunch.job.settings_files import read_layers
+    from hpclaunch.site.site_scheduler import no_submission
 
     _refuse_mixtures(ctx.params)
     words = command_words(job, ctx.meta.get("tail", ()))
@@ -61,7 +62,7 @@ def command(
         _warn_of_memory(prepared)
     if dry_run or explain:
         shown = show(prepared, dry_run=dry_run, explain=explain, plain=plain, save=save)
-        ok = shown and prepared.profile.retired is None
+        ok = shown and not no_submission(prepared.profile)
         ctx.exit(0 if ok or not strict else EXIT_BAD_INPUT)
     else:
         wait = prepared.waits if wait is None else wait

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import click
 
 from hpclaunch.cli._in_and_out import printed
@@ -12,37 +10,27 @@ from hpclaunch.cli._options import options
 from hpclaunch.errors import RefusedError
 from hpclaunch.text_table import printable
 
-if TYPE_CHECKING:
-    from hpclaunch.host.host_interface import Host
-    from hpclaunch.job.record import JobRecord
-
 
 @click.command()
 @options("stacks")
 def command(job: str, index: int | None, watch_s: int | None) -> None:
     """Tell where each rank of the running JOB stands, and which rank the other ranks wait for."""
-    from hpclaunch.observe.job_stacks import stacks_document, stacks_left, state_of
+    from hpclaunch.observe.job_stacks import stacks_document, stacks_left, stacks_of, stacks_over, state_of
     from hpclaunch.remote.roll_call import text_lines
 
     handle = named(job)
-    record = up_to_date(handle)
+    record, call = up_to_date(handle), None
     with handle.connected() as host:
-        try:
-            call = _look(host, record, index, watch_s)
-        except RefusedError:
-            record = up_to_date(handle)  # it may have ended meanwhile
-            if state_of(record, index) == "running":
-                raise
-            call = stacks_left(host, record, index)
+        if state_of(record, index) == "running":
+            try:
+                call = (
+                    stacks_over(host, record, index, watch_s) if watch_s else stacks_of(host, record, index)
+                )
+            except RefusedError:
+                record = up_to_date(handle)  # it may have ended meanwhile
+                if state_of(record, index) == "running":
+                    raise
+        call = call or stacks_left(host, record, index)
     if not printed(stacks_document(record.id, call)):
         for line in text_lines(call):
             click.echo(printable(line))
-
-
-def _look(host: Host, record: JobRecord, index: int | None, watch_s: int | None) -> dict[str, Any]:
-    """Return the roll call now, or for some seconds, or the one that was made before the job was ended."""
-    from hpclaunch.observe.job_stacks import stacks_left, stacks_of, stacks_over, state_of
-
-    if state_of(record, index) != "running":
-        return stacks_left(host, record, index)
-    return stacks_over(host, record, index, watch_s) if watch_s else stacks_of(host, record, index)

@@ -123,7 +123,7 @@ def _print_ranks(found: AttachDocument) -> None:
             click.echo(f"step {step}:")
         pairs = zip(found.ranks, found.details, strict=True)
         ranks = [(report, details) for report, details in pairs if details.step == step]
-        click.echo(table((report for report, _ in ranks), terminal_width()))
+        click.echo(table((report for report, _ in ranks), terminal_width(), looked_again=False))
         for _, details in ranks:
             echo_text(printable(_details(details)))
 
@@ -133,16 +133,10 @@ def _summary(found: AttachDocument) -> str:
     kinds: dict[tuple[str, str, str], list[int]] = {}
     for report, details in zip(found.ranks, found.details, strict=True):
         kinds.setdefault((report.host, details.step, report.verdict), []).append(report.rank)
-    rows = [
-        (
-            host,
-            step or "-",
-            str(len(ranks)),
-            verdict,
-            ",".join(map(str, ranks[:4])) + ",..." * (len(ranks) > 4),
-        )
-        for (host, step, verdict), ranks in kinds.items()
-    ]
+    rows: list[tuple[str, ...]] = []
+    for (host, step, verdict), ranks in kinds.items():
+        which = ",".join(map(str, ranks[:4])) + ",..." * (len(ranks) > 4)
+        rows.append((host, step or "-", str(len(ranks)), verdict, which))
     return terminal_table(rows, ("host", "step", "ranks", "verdict", "which"), drop=("which", "step"))
 
 

@@ -161,10 +161,11 @@ _DROPPED = ("gpu_numa", "bus", "mems", "local_rank", "later", "host", "gpus", "p
 _SHOWN = 3
 
 
-def table(reports: Iterable[RankReport], width: int | None = None) -> str:
+def table(reports: Iterable[RankReport], width: int | None = None, *, looked_again: bool = True) -> str:
     """Lay the reports out in columns, one line per rank; ``width``: of the terminal."""
+    header = (*_COLUMNS, "later") if looked_again else _COLUMNS
     rows = [[*(str(getattr(report, name)) or "-" for name in _COLUMNS), _later(report)] for report in reports]
-    return text_table(rows, (*_COLUMNS, "later"), width=width, drop=_DROPPED)
+    return text_table([row[: len(header)] for row in rows], header, width=width, drop=_DROPPED)
 
 
 def _later(report: RankReport) -> str:

@@ -355,6 +355,8 @@ def _unknown(
         yield f"how busy CPUs were: {few} (--sample 5 looks more often)"
     if not energy:
         yield "energy: no counter could be read (Cray's pm_counters, RAPL), and the scheduler reports none"
+    if times.started and times.ended is None and {job.cpu_s for job in facts.accounted} == {None}:
+        yield "CPU time and memory by the scheduler: its accounting has none of them so far"
     planned_gpus = record is not None and any(report.gpus not in ("", "none") for report in _reports(facts))
     if planned_gpus and nodes and not any(node.gpus for node in nodes):
         yield "GPU use: neither nvidia-smi, amd-smi nor rocm-smi is on the nodes, nor amdgpu's files in /sys"

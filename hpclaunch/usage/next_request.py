@@ -4,6 +4,8 @@ import math
 from collections.abc import Sequence
 from typing import Any, cast
 
+from msgspec.structs import replace
+
 from hpclaunch.package_data import case_texts
 from hpclaunch.plural import counted, listed
 from hpclaunch.scheduler.scheduler_interface import JobState
@@ -31,27 +33,41 @@ _IDLE_GPU = 1.0
 def next_requests(report: ReportDocument, cause: str | None) -> tuple[NextRequest, ...]:
     """Return what to ask for: time, memory, cores, nodes; ``cause``: why the job failed, by its record.
 
-    Where there are no samples the accounting's memory counts, that of the whole job if it had one node.
+    Without samples the accounting's memory counts, of a job with one node. A run cut short proposes nothing.
     """
     job_memory = report.job_memory if report.nodes == 1 else None
-    return (
-        _time(report.state, report.times, cause),
+    early = _cut_short(report.state, report.times, cause)
+    others = (
         _memory(report.by_node, report.rank_memory, job_memory, cause),
         _cores(report.by_rank),
         _nodes(report.by_node, report.by_rank),
     )
+    return (_time(report.state, report.times, early), *(_held_back(one, early) for one in others))
 
 
-def _time(state: JobState, times: JobTimes, cause: str | None) -> NextRequest:
+def _cut_short(state: JobState, times: JobTimes, cause: str | None) -> str | None:
+    """Return why a run says little about the next one; None: it came to its end, or to its limit."""
+    ran, limit = times.wall_s, times.limit_s
+    if state == "done" or (ran is not None and limit is not None and ran >= 0.98 * limit):
+        return None
+    return f"it is {state}" if state != "failed" else f"it failed{f' ({cause})' if cause else ''}"
+
+
+def _held_back(one: NextRequest, early: str | None) -> NextRequest:
+    if one.ask is None or early is None:
+        return one
+    return replace(one, ask=None, option=None, text=f"{one.text}; {early}: a whole run may need more")
+
+
+def _time(state: JobState, times: JobTimes, early: str | None) -> NextRequest:
     limit = "" if times.limit_s is None else f" of {format_walltime(times.limit_s)}"
     if times.wall_s is None:
         return _said("time: not known")
     ran = f"it ran {format_walltime(round(times.wall_s))}{limit}"
-    if times.limit_s is not None and state != "done" and times.wall_s >= 0.98 * times.limit_s:
-        return _said("time: at its limit", ran=ran)
+    if early is not None:
+        return _said("time: not done", ran=ran, why=early)
     if state != "done":
-        why = f"it is {state}" if state != "failed" else f"it failed{f' ({cause})' if cause else ''}"
-        return _said("time: not done", ran=ran, why=why)
+        return _said("time: at its limit", ran=ran)
     needed = times.wall_s
     if times.restarts and times.run_s is not None:
         needed = times.run_s

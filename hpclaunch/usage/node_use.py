@@ -202,7 +202,8 @@ def _cpu_rates(
             # The mark of a look is whole seconds, so that short intervals say little.
             if after.time - before.time >= max(1, run.every // 2):
                 rates.append(max(0.0, after.cpu_s - before.cpu_s) / (after.time - before.time))
-    return (used / seconds if seconds else None), max(rates, default=None)
+    average = used / seconds if seconds else None
+    return average, max([*rates, average or 0.0]) if rates else None
 
 
 def over_time(runs: Sequence[NodeRun]) -> list[TimePoint]:

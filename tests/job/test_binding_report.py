@@ -53,6 +53,10 @@ def test_a_log_is_read_with_anything_in_it() -> None:
     assert not verdict(log, 3).ok
     assert "2 of 3 ranks reported" in verdict(log, 3).finding
     assert table(reports).splitlines()[1].split()[:3] == ["0", "n1", "0"]
+    assert table(reports).split().count("later") == 1
+    attached = table(reports, looked_again=False).splitlines()
+    assert "later" not in attached[0], "verify --attach looks once"
+    assert attached[1].endswith("ok")
 
 
 def fake_taskset(folder: Path) -> Path:

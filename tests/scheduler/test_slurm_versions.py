@@ -189,6 +189,28 @@ def test_accounting(recorded: Answers) -> None:
     assert jobs("running")[0].state == "running"
 
 
+def test_steps_that_looked_at_running_ranks_do_not_stand_for_them() -> None:
+    """As sacct 22.05.8 lists a running job that srun --overlap looked into: its ranks have no figures."""
+    assert SLURM.accounting is not None
+    dates = "1795946690|1795946691"
+    rows = (
+        f"7|{{state}}|0:0|{dates}|{{end}}|52|30|2|cpu=4,mem=16G|00:01.058|||halo",
+        f"7.batch|{{state}}|0:0|{dates}|{{end}}|52||1|cpu=2|00:00:00|{{batch}}||batch",
+        f"7.0|{{state}}|0:0|{dates}|{{end}}|52||2|cpu=4|00:00:00|{{ranks}}||bash",
+        f"7.1|COMPLETED|0:0|{dates}|1795946710|3||2|cpu=4|00:00.179|17010688||python3",
+    )
+
+    def read(**words: str) -> tuple[Any, Any]:
+        assert SLURM.accounting is not None
+        text = "\n".join(rows).format(**words)
+        (job,) = SLURM.accounting.parse("7", CommandResult(exit_code=0, stdout=text, stderr=""))
+        return job.cpu_s, job.peak_memory
+
+    assert read(state="RUNNING", end="Unknown", batch="", ranks="") == (None, None)
+    ended = read(state="COMPLETED", end="1795946743", batch="99999999", ranks="61756000")
+    assert ended == (1.058, 61756000)
+
+
 def test_looking_into_a_job(recorded: Answers) -> None:
     assert SLURM.attach is not None
     found = SLURM.attach.parse("1", recorded.answer("attach running"))

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from hpclaunch.usage.next_request import _cores, _memory, _nodes, _time
+from hpclaunch.usage.next_request import _cores, _cut_short, _held_back, _memory, _nodes, _time
 from hpclaunch.usage.report_documents import GpuUse, JobRun, JobTimes, NextRequest, NodeUse, RankUse
 from tests.in_one_test import in_one_test
 
@@ -84,9 +84,22 @@ def test_time_of_a_job_that_did_not_end_well_is_not_guessed() -> None:
         ("cancelled", 100.0, None, "; it is cancelled, so"),
         ("running", 100.0, None, "; it is running, so"),
     ):
-        found = _time(state, times(wall_s), cause)  # type: ignore[arg-type]
+        early = _cut_short(state, times(wall_s), cause)  # type: ignore[arg-type]
+        found = _time(state, times(wall_s), early)  # type: ignore[arg-type]
         assert (found.ask, said in found.text) == (None, True), (state, wall_s)
-    assert "it failed" in _time("failed", times(9999.0, None), None).text
+    assert _cut_short("failed", times(9999.0, None), None) == "it failed"
+
+
+def test_a_run_that_was_cut_short_is_no_measure_of_a_whole_one() -> None:
+    """Its ranks may have died in their imports, or have been looked at there."""
+    found = _memory([node("n1", memory_peak=5 << 30)], None, None, None)
+    held = _held_back(found, "it is running")
+    assert (held.ask, held.option) == (None, None)
+    assert held.text == f"{found.text}; it is running: a whole run may need more"
+    assert _held_back(found, _cut_short("done", times(), None)) is found
+    assert _held_back(found, _cut_short("failed", times(3600.0), None)) is found, "it came to its limit"
+    silent = _memory([], None, None, None)
+    assert _held_back(silent, "it failed") is silent
 
 
 def node(name: str, **more: Any) -> NodeUse:

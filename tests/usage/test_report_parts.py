@@ -15,7 +15,8 @@ from hpclaunch.scheduler.scheduler_interface import AccountedJob
 from hpclaunch.site.schema import Billing
 from hpclaunch.usage.gather_report import JobFacts, LostWork, Progress
 from hpclaunch.usage.job_report import job_report
-from hpclaunch.usage.node_samples import read_samples
+from hpclaunch.usage.node_samples import NodeFile, NodeRun, RankSample, read_samples
+from hpclaunch.usage.node_use import rank_uses
 from hpclaunch.usage.report_documents import ReportDocument
 from tests.testbed.kit import new_record
 from tests.usage.made_samples import START, node_file
@@ -59,6 +60,24 @@ def test_a_job_costs_its_nodes_for_its_time_by_the_scheduler_where_that_counts_i
     running = replace(record, ended=None, state="running")
     assert cost(running, accounted=(accounted(elapsed_s=1800),))[0] == 4.0, "the accounting may be behind"
     assert cost(None, accounted=(accounted(started=at(0), ended=at(1800), elapsed_s=900),))[0] == 0.5
+
+
+def test_the_most_that_a_rank_kept_busy_is_no_less_than_its_average() -> None:
+    """The looks of the first seconds are too close for a rate of their own, and count in the average."""
+    looks = [
+        RankSample(time=time, cpu_s=used, memory=1, peak=1) for time, used in ((2, 2), (14, 13), (44, 14))
+    ]
+    run = NodeRun(node="n1", start=0, every=30, ranks={0: looks})
+    (found,) = rank_uses(None, {"n1": NodeFile((run,), 0)}, {}, {}, {})
+    assert (found.cpus_busy, found.cpus_most) == (0.318, 0.318)
+
+
+def test_an_accounting_without_figures_of_a_running_job_is_named(record: JobRecord) -> None:
+    said = "CPU time and memory by the scheduler: its accounting has none of them so far"
+    running = replace(record, ended=None, state="running")
+    assert said in report(running, accounted=(accounted(state="running"),)).unknown
+    assert said not in report(running, accounted=(accounted(state="running", cpu_s=2.0),)).unknown
+    assert said not in report(record, accounted=(accounted(),)).unknown
 
 
 def test_the_cost_of_several_runs_or_jobs_says_so(record: JobRecord) -> None:

@@ -55,9 +55,10 @@ def _job(number: str, rows: Sequence[Mapping[str, str]]) -> AccountedJob:
 
     own = [row for row in rows if row["JobID"] == number]
     last = own[-1]
-    steps = [row for row in rows if row["JobID"] != number]
     status = job_status(last["State"], last["ExitCode"], last["Start"], last["End"])
-    energies = [energy for row in (last, *steps) if (energy := _energy(row["ConsumedEnergyRaw"]))]
+    # A step has no figures before its end; those that have ended while ranks run are looks at these.
+    full = rows if status.ended else ()
+    energies = [energy for row in full if (energy := _energy(row["ConsumedEnergyRaw"]))]
     memory = re.search(r"(?:^|,)mem=([^,]+)", last["AllocTRES"])
     return document_of(
         AccountedJob,
@@ -70,14 +71,14 @@ def _job(number: str, rows: Sequence[Mapping[str, str]]) -> AccountedJob:
         limit_s=None if (minutes := _whole(last["TimelimitRaw"])) is None else 60 * minutes,
         nodes=_whole(last["NNodes"]) or 1,
         memory=_bytes(memory[1]) if memory else None,
-        cpu_s=sum(filter(None, (_seconds(row["TotalCPU"]) for row in own))) or None,
-        peak_memory=_largest(steps),
+        cpu_s=sum(filter(None, (_seconds(row["TotalCPU"]) for row in full if row in own))) or None,
+        peak_memory=_largest(row for row in full if row["JobID"] != number),
         energy_j=max(energies, default=None),
         runs=len(own),
     )
 
 
-def _largest(steps: Sequence[Mapping[str, str]]) -> int | None:
+def _largest(steps: Iterable[Mapping[str, str]]) -> int | None:
     """Return the bytes of the largest rank; .batch and .extern are none (man sacct, Job ID)."""
     of_ranks = [row for row in steps if not row["JobID"].endswith((".batch", ".extern"))]
     return max((_bytes(row["MaxRSS"]) or 0 for row in of_ranks), default=0) or None

@@ -135,21 +135,16 @@ def _entries(kind: Kind, text: str, findings: list[Finding]) -> list[CpuSet | No
             if named > _MAX_NAMED:
                 raise BadInputError(f"more than {_MAX_NAMED} CPUs are named in all")
         except BadInputError as error:
-            findings.append(_unparsable(kind, len(entries), part, error.message))
+            message = f"{_short(part)!r} cannot be read: {_short(error.message, 120)}"
+            where = len(entries)
+            findings.append(Finding(rank=where, problem="unparsable", message=message, remedy=_RIGHT[kind]))
             entries.append(None)
         else:
             entries += [cpus] * count
     return entries
 
 
-def _unparsable(kind: Kind, rank: int, part: str, reason: str) -> Finding:
-    right = {"mask": "write masks in hexadecimal, such as 0xfe00", "map": "write CPU numbers, such as 49"}
-    return Finding(
-        rank=rank,
-        problem="unparsable",
-        message=f"{_short(part)!r} cannot be read: {_short(reason, 120)}",
-        remedy=right[kind],
-    )
+_RIGHT = {"mask": "write masks in hexadecimal, such as 0xfe00", "map": "write CPU numbers, such as 49"}
 
 
 def _short(text: str, length: int = 40) -> str:

@@ -13,6 +13,7 @@ from hpclaunch.binding.locality import Locality
 from hpclaunch.binding.node_binding import NodeBinding, RankBinding
 from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.plural import counted
+from hpclaunch.text_table import printable
 from hpclaunch.topology.node_topology import Core, Gpu, Nic, NodeTopology
 
 _CELL_W, _CELL_H, _GAP = 40, 32, 6
@@ -302,7 +303,7 @@ def _group_lines(label: str, signs: list[str], per_line: int) -> list[str]:
 
 def _panel_heading(scene: _Scene, panel: _Panel) -> str:
     gpus = [_gpu_in_words(scene, gpu) for gpu in panel.gpus]
-    nics = [f"NIC {_plain(nic.name)}" for nic in panel.nics]
+    nics = [f"NIC {printable(nic.name)}" for nic in panel.nics]
     return "  ".join([panel.title, *gpus, *nics])
 
 
@@ -330,7 +331,3 @@ def _gpu_in_words(scene: _Scene, gpu: Gpu) -> str:
     ranks = scene.gpu_ranks.get(gpu.index)
     far = " FAR" if gpu.index in scene.far else ""
     return f"GPU {gpu.index}" + (f" (rank {format_cpu_list(ranks)}{far})" if ranks else "")
-
-
-def _plain(text: str) -> str:
-    return "".join(char for char in text if char.isprintable())

@@ -13,7 +13,8 @@ from hpclaunch.cli._in_and_out import print_document, printed
 from hpclaunch.cli._job_options import SubmitCommand, command_words, given_settings, setting_options
 from hpclaunch.cli._options import options
 from hpclaunch.cli._terminal import echo_text, terminal_table, terminal_width
-from hpclaunch.errors import BadInputError
+from hpclaunch.errors import EXIT_FAILED, BadInputError
+from hpclaunch.package_data import note_text
 from hpclaunch.plural import counted
 from hpclaunch.text_table import to_stderr
 
@@ -161,6 +162,8 @@ def _wanted(
     given = msgspec.to_builtins(given_settings(options, command=words))
     settings = {key: value for key, value in given.items() if value not in (None, [], (), {})}
     what = {**what, **own, "settings": settings, "file": given_file and str(Path(given_file).absolute())}
+    if what["kind"] == "strong" and "{batch}" not in " ".join(words):
+        to_stderr(note_text("study: own batch"))
     return wanted_study(what, limits, name, planned_points(sizes, repeats))
 
 
@@ -222,15 +225,17 @@ def _go_on(study: StudyFile, wait: bool, report: dict[str, Any]) -> None:
         study = continue_study(study, to_stderr)
     if study.stopped:
         to_stderr(f"stopped: {study.stopped}")
-    _report(study, report)
+    if _report(study, report).failed:
+        click.get_current_context().exit(EXIT_FAILED)
 
 
-def _report(study: StudyFile, report: dict[str, Any]) -> None:
+def _report(study: StudyFile, report: dict[str, Any]) -> StudyDocument:
     from hpclaunch.study.study_file import report_of
 
     site = study.settings.get("site")
     document, law = report_of(study, report["efficiency"], report["steps"], _boundaries(site, None, None))
     _print_study(document, law, report)
+    return document
 
 
 @command.command()

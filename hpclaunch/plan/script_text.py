@@ -41,7 +41,16 @@ def render(plan: LaunchPlan, place: JobPlace, templates: "Environment", *, plain
     environment = layout.place(alone if plain else plan.environment)
     ranks = layout.place(plan.rank_setup)
     return templates.get_template(plan.scheduler.template).render(
-        about=_about(plan),
+        about={
+            "plan": plan,
+            "version": __version__,
+            "dates": sorted({source.checked for source in plan.profile.sources.values()}),
+            "framework": about_framework(plan),
+            "cores": cores_line(plan.request, plan.profile, plan.tasks_per_node),
+            "launcher": plan.launcher.name,
+            "counted": counted,
+            "cpu_list": format_cpu_list,
+        },
         wrapped=wrapped,
         directives=plan.header,
         header=header,
@@ -64,21 +73,6 @@ def render(plan: LaunchPlan, place: JobPlace, templates: "Environment", *, plain
         needs_files=_needs_files(plan),
         **_folders(plan, place),
     )
-
-
-def _about(plan: LaunchPlan) -> dict[str, object]:
-    """Return the facts in the comment at the head of a script: what it is, and which rank gets what."""
-    profile = plan.profile
-    return {
-        "plan": plan,
-        "version": __version__,
-        "dates": sorted({source.checked for source in profile.sources.values()}),
-        "framework": about_framework(plan),
-        "cores": cores_line(plan.request, profile, plan.tasks_per_node),
-        "launcher": plan.launcher.name,
-        "counted": counted,
-        "cpu_list": format_cpu_list,
-    }
 
 
 def _folders(plan: LaunchPlan, place: JobPlace) -> dict[str, str | None]:

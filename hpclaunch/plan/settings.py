@@ -94,7 +94,8 @@ def merge(layers: list[Layer], site: str, site_origin: str) -> tuple[JobRequest,
         values[row.name] = value
         origins.append(setting_of(row.name, value, origin))
     command, command_origin = _command(layers)
-    origins.append(setting_of("command", " ".join(_shown(command)), command_origin))
+    shown = ("mnist", *command.argv) if command.bundled else command.argv
+    origins.append(setting_of("command", " ".join(shown), command_origin))
     if "name" not in values:
         word = "mnist" if command.bundled else _program_name(command.argv)
         values["name"] = re.sub(r"[^A-Za-z0-9._+-]+", "-", word).strip("-.")[:64] or "job"
@@ -125,10 +126,6 @@ def _command(layers: list[Layer]) -> tuple[Command, str]:
                 return Command(argv=words[1:], bundled=True), layer.origin
             return Command(argv=words), layer.origin
     raise BadInputError.case("command: none")
-
-
-def _shown(command: Command) -> tuple[str, ...]:
-    return ("mnist", *command.argv) if command.bundled else command.argv
 
 
 def _program_name(argv: tuple[str, ...]) -> str:

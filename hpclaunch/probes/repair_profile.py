@@ -1,6 +1,6 @@
 """A profile written or repaired from a probe: what is wrong or new, with the probe as its source. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -47,15 +47,11 @@ def profile_of(
     source = {"checked": probe.day, "evidence": "measured", "note": f"{title} {facts.version or ''}".strip()}
     changes["sources"] = {_SOURCE: {"url": f"probe:{file_name}", **source}}
     text = yaml.safe_dump(_merged(document, changes), sort_keys=False, allow_unicode=True, width=110)
-    return f"# Written by hpclaunch sites probe from {file_name}, {probe.day}.\n{_by_hand(rows)}{text}"
-
-
-def _by_hand(rows: Iterable[Row]) -> str:
-    return "".join(
-        f"# To be decided by hand: {row.key} is {row.profile}, measured: {row.measured}\n"
-        for row in rows
-        if row.verdict == "wrong" and row.key.startswith(_BY_HAND)
-    )
+    head = f"# Written by hpclaunch sites probe from {file_name}, {probe.day}.\n"
+    for row in rows:
+        if row.verdict == "wrong" and row.key.startswith(_BY_HAND):
+            head += f"# To be decided by hand: {row.key} is {row.profile}, measured: {row.measured}\n"
+    return head + text
 
 
 def _merged(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

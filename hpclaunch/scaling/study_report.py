@@ -1,5 +1,6 @@
 """A study as a document, a table for the terminal, Markdown and CSV. Pure."""
 
+import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
@@ -10,8 +11,6 @@ from hpclaunch.scaling import study_table
 from hpclaunch.scaling.measured_sizes import Measurement
 from hpclaunch.scaling.scaling_laws import Fit, FittedLaw, describe_fit, fitted_law
 from hpclaunch.text_table import csv_row, text_table, without_empty
-
-_NO_REMARKS: Mapping[int, tuple[str, ...]] = MappingProxyType({})
 
 
 class Recommended(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,9 +36,6 @@ class PointFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     jobs: tuple[str, ...] = ()
     binding: bool | None = None
     fingerprint: dict[str, str] = {}
-
-
-_NO_FACTS: Mapping[int, PointFacts] = MappingProxyType({})
 
 
 class StudyDocument(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -69,9 +65,9 @@ class StudyRequest(msgspec.Struct, frozen=True, kw_only=True):
 def study_document(
     measurement: Measurement,
     request: StudyRequest,
-    remarks: Mapping[int, tuple[str, ...]] = _NO_REMARKS,
+    remarks: Mapping[int, tuple[str, ...]] = MappingProxyType({}),
     not_comparable: frozenset[int] = frozenset(),
-    facts: Mapping[int, PointFacts] = _NO_FACTS,
+    facts: Mapping[int, PointFacts] = MappingProxyType({}),
 ) -> tuple[StudyDocument, FittedLaw | None]:
     """Return the document and the law to draw; ``remarks``: by size; ``not_comparable``: to no law fitted."""
     unit, kind = measurement.unit, request.kind
@@ -96,12 +92,12 @@ def study_document(
 
 
 def _recommended(points: Sequence[study_table.Point], request: StudyRequest) -> Recommended | None:
-    """Return the largest comparable size with the efficiency: of equal value to smaller ones, but faster."""
+    """Return the largest comparable size with the efficiency, or a smaller one that is as fast as that."""
     first = points[0]
     good = [point for point in points if point.comparable and point.efficiency >= request.efficiency]
     if not good:
         return None
-    best = good[-1]
+    best = _smallest_as_fast(good)
     seconds = best.step_s.median
     steps = request.steps
     if steps is not None and request.kind == "weak":
@@ -115,11 +111,29 @@ def _recommended(points: Sequence[study_table.Point], request: StudyRequest) -> 
 
     words = {
         "unit": unit_name(points),
+        "sizes": (best.size, good[-1].size),
+        "unsure": _unsure(points, request.efficiency),
         "half": best.plus_minus,
         "more_than_linear": study_table.MORE_THAN_LINEAR,
     }
     text = render("study_sentence.txt.j2", best=recommended, points=points, request=request, **words)
     return msgspec.structs.replace(recommended, sentence=" ".join(text.split()))
+
+
+def _smallest_as_fast(points: Sequence[study_table.Point]) -> study_table.Point:
+    """Return the smallest size than which the largest is faster by no more than their repeats differ."""
+    *smaller, largest = points
+    for point in smaller:
+        half = study_table.ratio_half(point.step_s, largest.step_s) or 0.0
+        if largest.speedup <= point.speedup * math.exp(half):
+            return point
+    return largest
+
+
+def _unsure(points: Sequence[study_table.Point], efficiency: float) -> list[str]:
+    """Return the sizes whose efficiency has that one in its interval."""
+    off = {point: abs(math.log(point.efficiency / efficiency)) for point in points if point.comparable}
+    return [str(point.size) for point, one in off.items() if one < (point.plus_minus or 0.0)]
 
 
 class ComparedSize(msgspec.Struct, frozen=True, kw_only=True):

@@ -100,7 +100,7 @@ def study_points(
             throughput=None if done is None else done / seconds,
             speedup=speedup,
             efficiency=speedup / factor,
-            plus_minus=_both(step, points[0].step_s) if points else None,
+            plus_minus=ratio_half(step, points[0].step_s) if points else None,
             karp_flatt=(1 / speedup - 1 / factor) / (1 - 1 / factor) if divided else None,
         )
         notable = _notable(points[-1], point, boundaries) if points else []
@@ -121,7 +121,7 @@ def _seconds(size: MeasuredSize) -> StepSeconds:
     )
 
 
-def _both(one: StepSeconds, other: StepSeconds) -> float | None:
+def ratio_half(one: StepSeconds, other: StepSeconds) -> float | None:
     """Return half the relative interval of the ratio of two times; None: one was measured once."""
     if one.plus_minus is None or other.plus_minus is None:
         return None
@@ -147,7 +147,7 @@ def _notable(before: Point, point: Point, boundaries: Boundaries) -> list[str]:
         return [
             f"super-linear: check what else differs from the smallest size (caches, input, other jobs){where}"
         ]
-    left, noise = efficiency / before.efficiency, _both(point.step_s, before.step_s) or 0.0
+    left, noise = efficiency / before.efficiency, ratio_half(point.step_s, before.step_s) or 0.0
     change, smaller = point.step_s.median / before.step_s.median, counted(before.size, unit[:-1])
     if left * _COLLAPSE > math.exp(noise):
         return [f"more than linear: {1 / change:.2f} times as fast as {smaller}: was that slowed down?"]

@@ -46,10 +46,9 @@ def _device_variables(profile: SiteProfile | None) -> dict[str, str]:
 
 def rebuild_command(profile: SiteProfile | None, framework: str) -> str:
     """Return the line that builds Horovod again for a framework, in the environment of the job."""
-    assignments = " ".join(f"{k}={_value(v)}" for k, v in build_variables(profile, framework).items())
+    variables = build_variables(profile, framework).items()
+    assignments = " ".join(
+        f"{k}=" + (f'"{v}"' if v.startswith("$") else shlex.quote(v)) for k, v in variables
+    )
     options = "--no-build-isolation --no-cache-dir --force-reinstall --no-deps"
     return f"{assignments} pip install {options} horovod=={VERSION}"
-
-
-def _value(value: str) -> str:
-    return f'"{value}"' if value.startswith("$") else shlex.quote(value)

@@ -102,10 +102,10 @@ def continue_study(study: StudyFile, note: Note) -> StudyFile:
         job = point_job(study, planned, note=note)
         if planned.state == "planned" and (why := why_stop(study, planned, job)):
             return save_study(msgspec.structs.replace(study, stopped=why))
-        point = msgspec.structs.replace(planned, gpus=gpus_of(job.plan))
         with job.job.connected():
-            handle = _submitted(study, point, job, note)
-            point = msgspec.structs.replace(point, job=handle.id, state="submitted")
+            handle = _submitted(study, planned, job, note)
+            facts = {"gpus": gpus_of(job.plan), "job": handle.id, "state": "submitted"}
+            point = msgspec.structs.replace(planned, **facts)
             study = save_study(study.with_point(point))
             with handle.connected():
                 handle.wait()
@@ -126,10 +126,10 @@ def submit_all(study: StudyFile, note: Note) -> StudyFile:
         if planned.state in ("measured", "failed"):
             continue
         job = point_job(study, planned, before, note)
-        point = msgspec.structs.replace(planned, gpus=gpus_of(job.plan))
-        before = _submitted(study, point, job, note).id
-        study = save_study(study.with_point(msgspec.structs.replace(point, job=before, state="submitted")))
-        note(f"{_label(study, point)}: job {before}")
+        before = _submitted(study, planned, job, note).id
+        facts = {"gpus": gpus_of(job.plan), "job": before, "state": "submitted"}
+        study = save_study(study.with_point(msgspec.structs.replace(planned, **facts)))
+        note(f"{_label(study, planned)}: job {before}")
     return study
 
 

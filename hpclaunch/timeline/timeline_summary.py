@@ -9,7 +9,6 @@ from hpclaunch.text_table import printable, text_table
 from hpclaunch.timeline import job_timeline, timeline_documents
 from hpclaunch.timeline.late_ranks import lateness_by_rank
 from hpclaunch.timeline.rank_trace import Collective, Tensor, bus_factor
-from hpclaunch.timeline.read_timeline import TimelineFile
 from hpclaunch.timeline.timeline_verdicts import nearest_figure, sequence_notes, shown_ms, verdicts
 from hpclaunch.units import rounded
 
@@ -36,7 +35,11 @@ def summarised(
     return timeline_documents.TimelineDocument(
         files=tuple(
             document_of(
-                timeline_documents.FileSummary, file, file=file.name, format=file.form, ranks=_ranks_in(file)
+                timeline_documents.FileSummary,
+                file,
+                file=file.name,
+                format=file.form,
+                ranks=tuple(trace.rank for trace in file.traces),
             )
             for file in job.files
         ),
@@ -56,10 +59,6 @@ def summarised(
         notes=(*_notes(job), *sequence_notes(job.traces)),
         every_step_ms=tuple(round(value, 3) for value in every),
     )
-
-
-def _ranks_in(file: TimelineFile) -> tuple[int, ...]:
-    return tuple(trace.rank for trace in file.traces)
 
 
 def _collectives(

@@ -84,7 +84,11 @@ def _allowed_pairings(online: CpuSet, nodes: Sequence[CpuSet], threads: int | No
         return {}
     adjacent = tuple(tuple(range(cpu, cpu + threads)) for cpu in range(0, len(online), threads))
     pairings = {"spread": _spread(online, threads), "adjacent": adjacent}
-    return {kind: pairing for kind, pairing in pairings.items() if _inside_nodes(pairing, nodes)}
+    return {
+        kind: pairing
+        for kind, pairing in pairings.items()
+        if all(node.isdisjoint(core) or node.issuperset(core) for core in pairing for node in nodes)
+    }
 
 
 def _runs_of_siblings(online: CpuSet, nodes: Sequence[CpuSet]) -> int | None:
@@ -108,11 +112,6 @@ def _is_runs(node: CpuSet, threads: int, step: int) -> bool:
 def _spread(online: CpuSet, threads: int) -> _Pairing:
     step = len(online) // threads
     return tuple(tuple(cpu + i * step for i in range(threads)) for cpu in range(step))
-
-
-def _inside_nodes(pairing: _Pairing, nodes: Sequence[CpuSet]) -> bool:
-    """Tell whether no core lies in two nodes."""
-    return all(not node.intersection(core) or node.issuperset(core) for core in pairing for node in nodes)
 
 
 def l3_blocks(

@@ -179,6 +179,35 @@ def test_the_recommended_size_and_the_node_hours(tmp_path: Path) -> None:
     assert grown["hours"] == pytest.approx(1.25 / 2)
 
 
+@pytest.mark.parametrize(
+    ("times", "size", "said", "unsaid"),
+    [
+        ({2: (10, 13), 4: (7, 9)}, 2, ("faster than smaller ones, is 2 GPUs", "4 GPUs cost more and"), ""),
+        ({2: (10, 10.1), 4: (6, 6.1)}, 4, ("efficiency of at least 70% is 4 GPUs",), "cost more"),
+        ({2: (10, 10), 4: (7, 7), 8: (8.1, 8.2)}, 4, ("70% is 4 GPUs",), "Whether"),
+        ({2: (10, 10.4), 4: (6.8, 7.2)}, 4, ("Whether 4 GPUs have that efficiency is not known",), "2, 4"),
+        ({2: (10, 10.1), 4: (5.0, 5.1), 8: (3.5, 3.8)}, 4, ("Whether 8 GPUs have that",), "cost more"),
+        ({2: (10,), 4: (7,)}, 4, ("70% is 4 GPUs",), "Whether"),
+    ],
+)
+def test_sizes_that_the_repeats_do_not_tell_apart_are_named(
+    tmp_path: Path, times: dict[int, tuple[float, ...]], size: int, said: tuple[str, ...], unsaid: str
+) -> None:
+    """The cheaper of two equal ones is recommended, and a limit within an interval is no plain yes or no."""
+    text = "gpus,seconds\n" + "".join(f"{n},{one}\n" for n, them in times.items() for one in them)
+    best = document(tmp_path, text, "--kind", "strong")["recommended"]
+    assert best["gpus"] == size
+    assert all(words in best["sentence"] for words in said), best["sentence"]
+    assert not unsaid or unsaid not in best["sentence"]
+
+
+def test_a_size_that_is_slower_than_a_smaller_one_is_not_recommended(tmp_path: Path) -> None:
+    times = lines({2: 10.0, 4: 6.0, 8: 6.5})
+    best = document(tmp_path, times, "--kind", "strong", "--efficiency", "0.3")["recommended"]
+    assert best["gpus"] == 4
+    assert "8 GPUs cost more and are not faster" in best["sentence"]
+
+
 def test_the_page_has_speed_up_and_efficiency_with_shapes_as_well_as_colours(tmp_path: Path) -> None:
     """Steady repeats collapse on 4: its point is a triangle in each plot; all sizes have error bars."""
     text = "ranks,seconds\n1,10\n1,10.1\n2,5\n2,5.05\n4,9\n4,9.05\n"

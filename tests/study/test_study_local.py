@@ -172,12 +172,24 @@ def test_a_size_without_a_figure_is_in_every_form_of_the_report() -> None:
     """The sizes that were measured stay; an answer without the failed one looks like a study of one size."""
     two_fail = "import os; print('images/s: 7', flush=True); os.environ['WORLD_SIZE'] == '1' or os.abort()"
     size = ("--site", "local", "--ranks", "1,2", "--repeats", "1", "--weak", "--name", "half")
-    done = scale(*size, "--metric", r"images/s: (\S+)", "--", sys.executable, "-c", two_fail)
+    line = (*size, "--metric", r"images/s: (\S+)", "--", sys.executable, "-c", two_fail)
+    done = scale(*line, code=1)
     assert "2 ranks: 1 of 1 job measured nothing: job " in done.stdout
     assert "2 ranks: 1 of 1 job measured nothing: job " in scale("show", "half", "--markdown").stdout
     (failed,) = json.loads(scale("show", "half", "--json").stdout)["failed"]
     assert failed.startswith("2 ranks: 1 of 1 job measured nothing: job ")
+    assert scale(*line, code=1).stdout == done.stdout  # nothing runs again, and it has failed still
     assert "failed" not in study("--strong", "--name", "whole")
+
+
+def test_a_strong_study_whose_command_has_no_batch_says_that_its_work_is_not_known() -> None:
+    """Once before the jobs, whatever their number; weak ones do not."""
+    said = "no word of the command has {batch}: whether all ranks together do the same work"
+    size = ("--site", "local", "--ranks", "1,2", "--repeats", "2", "--batch", "64")
+    command = ("--", sys.executable, "program.py", "{ranks}", "64")
+    assert scale(*size, "--strong", "--dry-run", *command).stderr.count(said) == 1
+    assert said not in scale(*size, "--weak", "--dry-run", *command).stderr
+    assert said not in scale(*size, "--strong", "--dry-run", *command[:-1], "{batch}").stderr
 
 
 def test_what_is_refused_leaves_no_study_and_submits_no_smaller_size(tmp_path: Path) -> None:

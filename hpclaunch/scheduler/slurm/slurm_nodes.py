@@ -95,7 +95,9 @@ def _queue(row: _Row, nodes: Sequence[_Row], tier: int) -> QueueFacts:
     limits = [limit for key in ("MaxNodes", "TotalNodes") if (limit := _number(row, key))]
     walltime, preempts = row.get("MaxTime", ""), row.get("PreemptMode", "OFF").partition(",")[0]
     only_for = (
-        f"{key}={row[key]}" for key in ("AllowGroups", "AllowAccounts", "AllowQos") if _closed(row, key)
+        f"{key}={row[key]}"
+        for key in ("AllowGroups", "AllowAccounts", "AllowQos")
+        if row.get(key, "ALL").upper() not in ("ALL", "(NULL)", "N/A")
     )
     return QueueFacts(
         name=row["PartitionName"],
@@ -109,10 +111,6 @@ def _queue(row: _Row, nodes: Sequence[_Row], tier: int) -> QueueFacts:
         only_for=" ".join(only_for),
         preemptable=preempts in ("CANCEL", "REQUEUE") and (_number(row, "PriorityTier") or 0) < tier,
     )
-
-
-def _closed(row: _Row, key: str) -> bool:
-    return row.get(key, "ALL").upper() not in ("ALL", "(NULL)", "N/A")
 
 
 def _has_gpus(row: _Row, nodes: Sequence[_Row]) -> bool | None:

@@ -409,10 +409,6 @@ def test_no_file_tells_of_a_developers_machine_or_a_registry() -> None:
 # Read by commands only that take longer than what msgspec takes to compile their texts.
 TEXTS = {
     "lint/lint_rule",
-    "scheduler/directive_reader",
-    "site/load_profile",
-    "site/yaml_tree",
-    "study/study_file",
 }
 
 

@@ -66,7 +66,6 @@ def _of_the_site(boxes: Boxes, remedies: Remedies) -> tuple[tuple[Requirement, .
 
 
 def _read(path: Path) -> str | None:
-    """Return a file's text, with any bytes in it; None: it does not exist."""
     try:
         with path.open("rb") as file:
             data = file.read(_MAX_BYTES + 1)

@@ -83,7 +83,6 @@ def _rows(command: str) -> Iterator[tuple[str, _Row]]:
 
 
 def _keywords(row: _Row) -> _Row:
-    """Return a row's keywords as click takes them."""
     keywords = dict(row)
     open_end = {"min_open": True} if keywords.pop("min_open", False) else {}
     for key, make in _TYPES.items():

@@ -35,7 +35,6 @@ class _Tail:
             self._held = b"".join((self._held + data).splitlines(keepends=True)[-self._lines :])
 
     def flush(self) -> None:
-        """Pass on what was held."""
         held, self._held, self._lines = self._held, b"", None
         if held:
             self._forward(held)

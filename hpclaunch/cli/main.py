@@ -112,7 +112,6 @@ def _print_error(ctx: click.Context, kind: str, message: str, hint: str | None, 
 
 
 def _report(error: Exception) -> int:
-    """Print what went wrong; return the exit code that belongs to it."""
     if isinstance(error, errors.HpclaunchError):
         # It may hold what a scheduler, a host or a file says.
         click.echo(f"hpclaunch: {printable_lines(str(error))}", err=True)

@@ -110,7 +110,6 @@ def does_not_fit(words: Sequence[str], site: str, gpus: int) -> str | None:
 def _request(
     site: str, model: str, batch: int, gpus: tuple[int, ...], more: dict[str, Any]
 ) -> PredictRequest:
-    """Return what the options request. Raises BadInputError."""
     from hpclaunch.scaling.machine_speed import SpeedOptions, machine_of, with_step_deviation
     from hpclaunch.scaling.prediction import PredictRequest
     from hpclaunch.scaling.strategy_costs import STRATEGIES

@@ -318,7 +318,6 @@ def _described_text(
 
 
 def _queues_of(scheduler: Scheduler, file: TextIO) -> tuple[QueueFacts, ...]:
-    """Return the queues of a file."""
     from hpclaunch.command_result import CommandResult
 
     command = scheduler.facts_commands.get("queues")

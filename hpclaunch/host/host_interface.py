@@ -1,7 +1,5 @@
 """The interface of a host: a machine where commands run and files live. It knows nothing about schedulers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import NamedTuple, Protocol, TypeVar
@@ -44,7 +42,7 @@ def with_retry(operation: Callable[[], T]) -> T:
 
 
 @contextmanager
-def only_reading(host: Host) -> Iterator[None]:
+def only_reading(host: "Host") -> Iterator[None]:
     """Within, each command only asks: it is repeated where the connection was lost.
 
     The errors of a network that stays away then say that nothing was submitted.

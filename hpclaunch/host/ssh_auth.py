@@ -248,7 +248,6 @@ def _public_key(file: str) -> bytes | None:
 
 
 def _public_blob(file: str) -> PublicBlob | None:
-    """Return the public key or certificate in a file; None: there is none."""
     try:
         return PublicBlob.from_string(Path(file).read_text())
     except (OSError, ValueError):

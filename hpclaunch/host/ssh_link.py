@@ -130,7 +130,6 @@ def _by_command(login: Login) -> ProxyCommand:
 
 
 def _handshake(sock: socket.socket | Channel | ProxyCommand, login: Login) -> Transport:
-    """Agree on session keys with the host and check its host key."""
     transport = Transport(sock)
     transport.banner_timeout = login.connect_timeout_s
     transport.auth_timeout = _TYPING_S

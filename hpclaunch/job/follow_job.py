@@ -4,8 +4,6 @@ The contract with the script: its exit status goes to ``exit_status`` in the job
 to ``result.json`` there, its output to ``out.log``. Its state is read in ``hpclaunch.job.refresh``.
 """
 
-from __future__ import annotations
-
 import signal
 import time
 from collections.abc import Callable
@@ -115,7 +113,7 @@ def _wait(
 
 
 def _follow(
-    host: Host, record: JobRecord, log: _Log, on_poll: Callable[[], None], pause_s: float, wake: bool
+    host: Host, record: JobRecord, log: "_Log", on_poll: Callable[[], None], pause_s: float, wake: bool
 ) -> bool:
     """Pass output on for ``pause_s``, with ``wake`` until the exit file is there; return whether it is."""
     until = time.monotonic() + pause_s

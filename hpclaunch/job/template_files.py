@@ -67,13 +67,11 @@ class _CachedTemplates(BytecodeCache):
     """Compiled templates, used while the template, this module, Jinja and Python are those that made them."""
 
     def load_bytecode(self, bucket: Bucket) -> None:
-        """Fill the bucket if its template is in the cache."""
         data = read_cached(f"templates/{bucket.key}") or b""
         if data[:32] == self._seal(data[32:]):
             bucket.bytecode_from_string(data[32:])
 
     def dump_bytecode(self, bucket: Bucket) -> None:
-        """Put the bucket into the cache."""
         data = bucket.bytecode_to_string()
         write_cached(f"templates/{bucket.key}", self._seal(data) + data)
 

@@ -131,7 +131,6 @@ def _after_assignments(argv: tuple[str, ...], at: int) -> int:
 
 
 def _after_options(row: Wrapper, argv: tuple[str, ...], at: int) -> int:
-    """Return the position behind the options that begin at ``at``."""
     while at < len(argv) and argv[at].startswith("-") and argv[at] != "-":
         if argv[at] == "--":
             return at + 1

@@ -146,7 +146,6 @@ def _directives(layers: list[Layer], origins: list[Setting]) -> tuple[str, ...]:
 
 
 def _env(layers: list[Layer], origins: list[Setting]) -> dict[str, str]:
-    """Merge the environment variables."""
     merged: dict[str, str] = {}
     came_from: dict[str, str] = {}
     for layer in reversed(layers):

@@ -71,12 +71,6 @@ def find_launcher(argv: tuple[str, ...]) -> Started | None:
     return Started(launcher=row, words=at + taken, options=options, program=program, tail=len(rest))
 
 
-def framework_launcher(argv: tuple[str, ...]) -> Started | None:
-    """Return the launcher that a framework brings along, where a command begins with one."""
-    found = find_launcher(argv)
-    return found if found and found.launcher.framework else None
-
-
 def split_options(row: WorkerLauncher, words: tuple[str, ...]) -> tuple[dict[str, str], tuple[str, ...]]:
     """Return the options of a launcher, and the words after them."""
     options: dict[str, str] = {}

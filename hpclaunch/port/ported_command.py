@@ -12,7 +12,7 @@ from hpclaunch.framework_table import LAUNCHERS
 from hpclaunch.lint.batch_script import placeholder_in
 from hpclaunch.plan.request_texts import looks_secret
 from hpclaunch.plan.script_commands import WRAPPERS, behind_wrapper, program_at, unwrap
-from hpclaunch.plan.worker_launchers import PYTHON_FLAGS, Started, framework_launcher
+from hpclaunch.plan.worker_launchers import PYTHON_FLAGS, Started, find_launcher
 from hpclaunch.port.foreign_values import WORDS, Value, shell_word, texts_of
 from hpclaunch.port.line_report import task
 from hpclaunch.scheduler.directive_reader import whole_number
@@ -170,7 +170,8 @@ def inner_launcher(words: tuple[str, ...]) -> tuple[Started | None, tuple[str, .
     flags = tuple(itertools.takewhile(lambda text: re.fullmatch(PYTHON_FLAGS, text), words[1:]))
     rest, python = words[1 + len(flags) :], re.fullmatch(r"(.*/)?python[\d.]*", "".join(words[:1]))
     by_path = python and rest and PurePosixPath(rest[0]).name in LAUNCHERS  # python $(which torchrun)
-    return framework_launcher(rest if by_path else words), flags
+    found = find_launcher(rest if by_path else words)
+    return found if found and found.launcher.framework else None, flags
 
 
 def workers_of(started: Started) -> tuple[int | None, bool]:

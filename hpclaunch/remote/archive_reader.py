@@ -42,11 +42,9 @@ class _Blocks(io.RawIOBase):
         self._rest = memoryview(b"")
 
     def readable(self) -> bool:
-        """As `io.RawIOBase`."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """As `io.RawIOBase`."""
         self._rest = self._rest or memoryview(next(self._blocks, b""))
         count = min(len(buffer), len(self._rest))
         buffer[:count], self._rest = self._rest[:count], self._rest[count:]

@@ -152,14 +152,10 @@ def gpus_here() -> Dict[str, Dict[str, str]]:
         text = read("/sys/class/kfd/kfd/topology/nodes/" + node + "/properties")
         numbers = {name: int(value) for name, value in re.findall(r"^(\w+) (\d+)$", text, re.MULTILINE)}
         if numbers.get("simd_count") and numbers.get("unique_id"):  # processors have none
-            uuids[f"GPU-{numbers['unique_id']:016x}"] = kfd_address(numbers)
+            at, domain = numbers.get("location_id", 0), numbers.get("domain", 0)
+            address = f"{domain:04x}:{at >> 8 & 255:02x}:{at >> 3 & 31:02x}.{at & 7}"
+            uuids[f"GPU-{numbers['unique_id']:016x}"] = address
     return {"gpus": uuids, "devices": files}
-
-
-def kfd_address(numbers: Dict[str, int]) -> str:
-    """Return a PCI address from the properties of a node of the kfd."""
-    at = numbers.get("location_id", 0)
-    return f"{numbers.get('domain', 0):04x}:{at >> 8 & 255:02x}:{at >> 3 & 31:02x}.{at & 7}"
 
 
 def render_nodes() -> Dict[str, str]:

@@ -589,18 +589,6 @@ def exception_of(words: str) -> str:
     return "raised " + match.group(1)[:200] if match else ""
 
 
-def name_exceptions(over: List[Report], stderr: Callable[[int], str]) -> None:
-    """Add to where ranks stand whose program has ended by which exception it has."""
-    for one in over[:_MOST_NAMED]:
-        one["what"] = ", and ".join(filter(None, (exception_of(stderr(one["rank"])), OVER)))
-
-
-def exceptions_of(missing: List[int], stderr: Callable[[int], str]) -> List[str]:
-    """Return the exceptions of ranks without a process, as notes."""
-    said = [(rank, exception_of(stderr(rank))) for rank in missing[:_MOST_NAMED]]
-    return [f"rank {rank} {error}" for rank, error in said if error]
-
-
 def without_stacks(reports: List[Report]) -> List[str]:
     """Return how to have stacks, where no rank showed one."""
     if not reports or any(one["by"] or is_over(one) for one in reports):
@@ -615,7 +603,8 @@ def roll_call(
     found = ranks_in(nodes)
     reports = [rank_report(rank, *found[rank]) for rank in sorted(found)]
     missing = [rank for rank in range(ranks) if rank not in found]
-    name_exceptions(list(filter(is_over, reports)), stderr)
+    for one in list(filter(is_over, reports))[:_MOST_NAMED]:
+        one["what"] = ", and ".join(filter(None, (exception_of(stderr(one["rank"])), OVER)))
     groups = grouped(reports)
     kind = mark_suspects(groups)
     groups = grouped(reports)  # a mismatch renames a rank's collective
@@ -624,7 +613,8 @@ def roll_call(
         notes.append(f"{len(nodes)} of {nodes_wanted} nodes have answered")
     elif missing and reports:
         kind = "missing"
-        notes += exceptions_of(missing, stderr)
+        said = [(rank, exception_of(stderr(rank))) for rank in missing[:_MOST_NAMED]]
+        notes += [f"rank {rank} {error}" for rank, error in said if error]
     unknown = [one["stack"] for one in reports if one["moved"] is None]
     if any(awaits_gpu([frame.get("text", "") for frame in stack]) for stack in unknown):
         notes.append("waiting for a GPU looks the same whether its kernel ends or not")

@@ -1,8 +1,6 @@
 """Reading the directives of batch scripts: the types, what one scheduler's reader has, and the ways in which
 submit commands read the words of a line."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections import deque
@@ -78,7 +76,7 @@ class DirectiveOption(msgspec.Struct, frozen=True):
 class Directive(DirectiveOption, frozen=True, kw_only=True):
     """One option of a directive line, with its place in a script."""
 
-    reader: DirectiveReader
+    reader: "DirectiveReader"
     line: int
     active: bool
 

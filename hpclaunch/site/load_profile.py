@@ -1,7 +1,5 @@
 """Load site profiles by name or path, merged over what they extend (``hpclaunch.site.merge_profiles``)."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -111,7 +109,7 @@ def profile_digest(profile: SiteProfile | NodeKind) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _load_by_name(name: str, known: Known, cache: ProfileCache) -> SiteProfile:
+def _load_by_name(name: str, known: Known, cache: "ProfileCache") -> SiteProfile:
     if (profile := cache.read(name)) is not None:
         return profile
     loaded = _load(name, known)
@@ -215,7 +213,7 @@ class ProfileCache:
         return digest.hexdigest()
 
     @cached_property
-    def _same_for_all(self) -> hashlib._Hash:
+    def _same_for_all(self) -> "hashlib._Hash":
         digest = hashlib.sha256()
         _add(digest, code_digest(_PACKAGE), msgspec.__version__, "")
         real_folder = cache(os.path.realpath)  # which takes longer than to read a profile
@@ -243,6 +241,6 @@ def _cache_name(name: str) -> str:
     return f"sites/{name}.json"
 
 
-def _add(digest: hashlib._Hash, *parts: str | bytes) -> None:
+def _add(digest: "hashlib._Hash", *parts: str | bytes) -> None:
     for part in map(os.fsencode, parts):
         digest.update(b"%d:" % len(part) + part)

@@ -5,8 +5,6 @@ is ``true``, ``false``, ``null``, a decimal number or text. (YAML 1.1 reads ``48
 172800, ``no`` as false, and silently uses the last of two equal keys.)
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator
@@ -52,7 +50,7 @@ class Tree(msgspec.Struct, frozen=True):
             return [item.plain() for item in self.value]
         return self.value
 
-    def at(self, path: KeyPath) -> Tree:
+    def at(self, path: KeyPath) -> "Tree":
         """Return the tree at a key path, or the nearest tree above it that exists."""
         tree = self
         for key in path:
@@ -62,7 +60,7 @@ class Tree(msgspec.Struct, frozen=True):
                 return tree
         return tree
 
-    def items(self) -> Iterator[tuple[str, Tree]]:
+    def items(self) -> Iterator[tuple[str, "Tree"]]:
         """Iterate over the items of a mapping; anything else has none."""
         return iter(self.value.items() if isinstance(self.value, dict) else ())
 

@@ -301,13 +301,9 @@ def gpu_flag(profile: SiteProfile, container: JobContainer | None = None) -> tup
     has_gpus = bool(node and node.gpus)
     if not (has_gpus if container is None or container.gpu is None else container.gpu):
         return options
-    flag = site.gpu_flag if site else _usual_flag(profile, container)
+    usual = RUNTIMES[runtime_of(profile, container)].gpu.get((node and node.gpu_vendor) or "")
+    flag = site.gpu_flag if site else usual
     return (*options, flag) if flag else options
-
-
-def _usual_flag(profile: SiteProfile, container: JobContainer | None) -> str | None:
-    vendor = profile.node.gpu_vendor if profile.node else None
-    return RUNTIMES[runtime_of(profile, container)].gpu.get(vendor or "")
 
 
 def launch_option(profile: SiteProfile, container: JobContainer) -> tuple[str, ...]:

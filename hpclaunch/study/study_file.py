@@ -4,8 +4,6 @@ Who is killed loses nothing: the names of a study's jobs follow from it, so the 
 submitted but not yet noted here. One process at a time may continue a study.
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import json
@@ -83,7 +81,7 @@ class StudyFile(msgspec.Struct, frozen=True, kw_only=True):
         """Return the name of a point's job, which no other job has."""
         return f"{self.name}-{self.token}-{self.by[0]}{point.size}-{point.repeat}"
 
-    def with_point(self, point: StudyPoint) -> StudyFile:
+    def with_point(self, point: StudyPoint) -> "StudyFile":
         """Return the study with that point replaced."""
         same = (point.size, point.repeat)
         points = tuple(point if (p.size, p.repeat) == same else p for p in self.points)

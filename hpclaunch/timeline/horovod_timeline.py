@@ -7,8 +7,6 @@ reports a cache hit, which may be another one than rank 0 (response_cache.h, con
 runner's has a lane for computing, and may have the lanes of all ranks, with the rank in the name.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from itertools import pairwise
@@ -35,7 +33,7 @@ class _Lane:
 
     __slots__ = ("asked", "began", "known", "name", "opened", "owner", "unnamed")
 
-    def __init__(self, name: str, owner: _Rank) -> None:
+    def __init__(self, name: str, owner: "_Rank") -> None:
         unnamed = _UNNAMED.fullmatch(name)
         self.name = unnamed[1] if unnamed else name
         self.unnamed = unnamed is not None

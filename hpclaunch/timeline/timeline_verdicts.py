@@ -296,7 +296,8 @@ def _nothing(job: JobTimeline) -> Verdict:
     spent = f"{100 * part:.0f} % of a step is communication; " if part > COMMUNICATION_SHARE else ""
     case, noise = "nothing", None
     values: dict[str, Any] = {"compared": _not_compared(job), "remedy": _what_shows_more(job)}
-    if _is_hidden(job):
+    forms = {each.form for each in job.traces.values()}
+    if not job.waits and job.ranks > 1 and forms == {"horovod"}:  # its cache hides when each rank asks
         case, noise = "hidden", deviation(job.columns[0]["negotiating"])
     elif len(job.waits) > 1:
         late, floor = lateness_by_rank(job.waits), floor_ms(job)
@@ -312,11 +313,6 @@ def _what_shows_more(job: JobTimeline) -> str:
     if not job.waits and _communication(job) > COMMUNICATION_SHARE and len(job.traces) < job.ranks:
         return "give the timelines of all ranks: they tell a late rank from a slow network"
     return "none needed"
-
-
-def _is_hidden(job: JobTimeline) -> bool:
-    """Whether Horovod's response cache keeps from the file when each rank asks."""
-    return not job.waits and job.ranks > 1 and {each.form for each in job.traces.values()} == {"horovod"}
 
 
 def _communication(job: JobTimeline) -> float:

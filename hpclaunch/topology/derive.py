@@ -49,11 +49,7 @@ def pair_threads(
         return Derived(pairing, note, True)
     if threads is None:
         return Derived(singles, "threads per core are not stated: each CPU is counted as a core", False)
-    return Derived(
-        singles,
-        note_text("cores: unknown", threads=threads),
-        False,
-    )
+    return Derived(singles, note_text("cores: unknown", threads=threads), False)
 
 
 def _pairing(

@@ -51,14 +51,12 @@ class _Object:
         return self.attributes.get("name", "")
 
     def ancestors(self) -> Iterator[_Object]:
-        """Yield parent, grandparent and so on."""
         obj = self.parent
         while obj is not None:
             yield obj
             obj = obj.parent
 
     def above(self, *types: str) -> _Object | None:
-        """Return the nearest ancestor of one of these types."""
         return next((obj for obj in self.ancestors() if obj.type in types), None)
 
 
@@ -103,8 +101,6 @@ def _document(text: str, origin: str) -> str:
     if not starts:
         raise BadInputError(f"{origin}: no XML document of hwloc", _HINT)
     document = joined[min(starts) :]
-    if document.rstrip().endswith("</topology>"):
-        return document.strip()
     end = document.rfind("</topology>")
     if end < 0:
         raise BadInputError(f"{origin}: the document ends without </topology>: it is cut off", _HINT)
@@ -176,7 +172,10 @@ def _cores(threads: dict[_Object, list[int]], origin: str) -> tuple[Core, ...] |
     for core, cpus in threads.items():
         cache = next(filter(_is_l3, core.ancestors()), None)
         l3 = l3_number.setdefault(cache, len(l3_number)) if cache else None
-        cores.append(Core(cpus=tuple(sorted(set(cpus))), l3=l3, socket=_socket(core, origin)))
+        package = core.above("Package", "Socket")
+        numbered = package and "os_index" in package.attributes
+        socket = _index(package, MAX_CPU, origin) if package and numbered else None
+        cores.append(Core(cpus=tuple(sorted(set(cpus))), l3=l3, socket=socket))
     listed = [cpu for core in cores for cpu in core.cpus]
     if len(listed) != len(set(listed)):
         raise BadInputError(f"{origin}: a CPU appears in two cores", _HINT)
@@ -193,11 +192,6 @@ def _threads_by_core(objects: list[_Object], online: CpuSet, origin: str) -> dic
             if cpu in online:
                 threads.setdefault(core, []).append(cpu)
     return threads
-
-
-def _socket(core: _Object, origin: str) -> int | None:
-    package = core.above("Package", "Socket")
-    return _index(package, MAX_CPU, origin) if package and "os_index" in package.attributes else None
 
 
 def _is_l3(obj: _Object) -> bool:

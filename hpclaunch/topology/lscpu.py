@@ -4,8 +4,6 @@ Field names are translated in other locales. Lines with "NUMA" and one number ar
 them and are read; the other lines of a translated output are not (run lscpu with ``LC_ALL=C``).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -77,7 +75,7 @@ def _walk(entries: list[object], origin: str, depth: int) -> Iterator[_Field]:
             yield from _walk(children, origin, depth + 1)
 
 
-def _join(fields: list[_Field], table: _Table, origin: str) -> Partial:
+def _join(fields: list[_Field], table: "_Table", origin: str) -> Partial:
     values: dict[str, list[_Field]] = {}
     for field in fields:
         values.setdefault(field.key, []).append(field)
@@ -210,7 +208,7 @@ def _table(lines: list[tool.Line], origin: str) -> _Table | None:
     if not rows:
         raise lines[first].bad("a header of lscpu -p without rows", _HINT)
     notes = (f"lscpu ({origin}): several tables; the first was read",) if len(headers) > 1 else ()
-    return _Table(_table_cores(rows, header), frozenset(rows), _table_nodes(rows, header), notes)
+    return _Table(_table_cores(rows, header), frozenset(rows), _table_nodes(rows), notes)
 
 
 def _rows(lines: list[tool.Line], header: list[str]) -> dict[int, _Row]:
@@ -288,9 +286,7 @@ def _table_cores(rows: dict[int, _Row], header: list[str]) -> tuple[Core, ...] |
     )
 
 
-def _table_nodes(rows: dict[int, _Row], header: list[str]) -> tuple[NumaNode, ...] | None:
-    if "node" not in header:
-        return None
+def _table_nodes(rows: dict[int, _Row]) -> tuple[NumaNode, ...] | None:
     nodes: dict[int, set[int]] = {}
     for row in rows.values():
         if row.numa is not None:

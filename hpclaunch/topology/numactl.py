@@ -61,7 +61,6 @@ def _cpus(lines: list[tool.Line]) -> dict[int, CpuSet]:
 
 
 def _numbers(line: tool.Line) -> list[int]:
-    """Read CPU numbers apart by blanks."""
     cpus = []
     for word in line.text.split():
         cpu = tool.whole_number(word)

@@ -61,7 +61,6 @@ def _partial(gpus: Sequence[GpuFact], notes: Sequence[str], origin: str) -> Part
 
 
 def _rows(header: _Header, lines: list[tool.Line], origin: str) -> list[GpuFact]:
-    """Read the rows of the first matrix."""
     gpus: list[GpuFact] = []
     for line in lines:
         match = re.match(r"[ \t]*GPU(\d{1,4})[ \t]+(?=\S)", line.text)
@@ -124,7 +123,6 @@ def _notes(header: _Header, rows: int, origin: str) -> tuple[str, ...]:
 
 
 def _header(lines: list[tool.Line], origin: str) -> _Header:
-    """Find the line of column names."""
     for line in lines:
         if line.text.lstrip().startswith("|") and "GPU0" in line.text.split():
             raise line.bad("a table in Markdown, not nvidia-smi's own output", _HINT)

@@ -91,7 +91,6 @@ def _knows_l3(cores: Iterable[Core]) -> bool:
 
 
 def _l3_groups(cores: Iterable[Core]) -> set[CpuSet]:
-    """Return the cores' first CPUs grouped by L3."""
     groups: dict[int | None, set[int]] = {}
     for core in cores:
         groups.setdefault(core.l3, set()).add(core.cpus[0])

@@ -1,21 +1,17 @@
 """How fast one rank trains alone on its node: what ``--baseline`` compares all ranks with."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from .allreduce import Comm
 from .collective import on_rank_0_alone
 from .data.image_sources import Source
 from .engine import ENGINES, Images, Labels
 from .exchange import COMMS
 from .run_options import Options
-
-if TYPE_CHECKING:
-    from mpi4py import MPI
 
 _WARM_UP_STEPS = 3
 _LEAST_STEPS = 10
@@ -31,7 +27,7 @@ class Baseline(NamedTuple):
     seconds: float
 
 
-def measure_alone(comm: MPI.Intracomm, options: Options, data: Source) -> Baseline:
+def measure_alone(comm: Comm, options: Options, data: Source) -> Baseline:
     """Rank 0 trains for one second or ten steps, whichever takes longer; the result is discarded. Collective.
 
     The same model, engine and batch; the other ranks sleep. So it is what a run of one rank would do, with

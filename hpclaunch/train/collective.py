@@ -1,19 +1,14 @@
 """Collective helpers: the same arrays, the same error, the same results on all ranks."""
 
-from __future__ import annotations
-
 import hashlib
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
-from .allreduce import Array
+from .allreduce import Array, Comm
 from .run_errors import TrainError
-
-if TYPE_CHECKING:
-    from mpi4py import MPI
 
 T = TypeVar("T")
 
@@ -29,7 +24,7 @@ class AgreedError(Exception):
         self.error = error
 
 
-def on_all_ranks(comm: MPI.Intracomm, action: Callable[[], T]) -> T:
+def on_all_ranks(comm: Comm, action: Callable[[], T]) -> T:
     """Run ``action`` on all ranks and return each one's result; collective.
 
     Where it raises a TrainError on any rank, all ranks raise AgreedError with the error of the first such
@@ -51,14 +46,14 @@ def on_all_ranks(comm: MPI.Intracomm, action: Callable[[], T]) -> T:
     raise AgreedError(first)
 
 
-def on_rank_0(comm: MPI.Intracomm, action: Callable[[], T]) -> T:
+def on_rank_0(comm: Comm, action: Callable[[], T]) -> T:
     """Run ``action`` on rank 0 and give its result to all ranks; a TrainError as in `on_all_ranks`."""
     result = on_all_ranks(comm, lambda: action() if comm.Get_rank() == 0 else None)
     given: T = comm.bcast(result, root=0)
     return given
 
 
-def on_rank_0_alone(comm: MPI.Intracomm, action: Callable[[], T]) -> T | None:
+def on_rank_0_alone(comm: Comm, action: Callable[[], T]) -> T | None:
     """Return the result of rank 0's ``action``; others sleep, get None. TrainError as in `on_all_ranks`."""
 
     def mine() -> T | None:
@@ -72,7 +67,7 @@ def on_rank_0_alone(comm: MPI.Intracomm, action: Callable[[], T]) -> T | None:
     return on_all_ranks(comm, mine)
 
 
-def broadcast(comm: MPI.Intracomm, array: Array) -> None:
+def broadcast(comm: Comm, array: Array) -> None:
     """Overwrite ``array`` (contiguous, the same length on all ranks) with that of rank 0; collective."""
     flat = array.reshape(-1).view(np.uint8)
     for start in range(0, flat.size, _MESSAGE_BYTES):
@@ -84,7 +79,7 @@ def digest(array: Array) -> str:
     return hashlib.sha256(np.ascontiguousarray(array).data).hexdigest()
 
 
-def same_everywhere(comm: MPI.Intracomm, array: Array, what: str) -> list[str]:
+def same_everywhere(comm: Comm, array: Array, what: str) -> list[str]:
     """Each rank's sha256 of ``array``, by rank; AgreedError where they differ, naming the first odd rank."""
     digests: list[str] = comm.allgather(digest(array))
     for rank, other in enumerate(digests):
@@ -94,6 +89,6 @@ def same_everywhere(comm: MPI.Intracomm, array: Array, what: str) -> list[str]:
     return digests
 
 
-def largest(comm: MPI.Intracomm, value: Any) -> Any:
+def largest(comm: Comm, value: Any) -> Any:
     """The largest of the ranks' values; collective."""
     return max(comm.allgather(value))

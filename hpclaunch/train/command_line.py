@@ -1,7 +1,5 @@
 """The runner's command line: from the options to the result."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform
@@ -11,9 +9,9 @@ import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
-from .allreduce import resolve_allreduce
+from .allreduce import Comm, resolve_allreduce
 from .baseline import measure_alone
 from .collective import AgreedError, on_all_ranks, on_rank_0
 from .data.epoch_partition import steps_per_epoch
@@ -29,9 +27,6 @@ from .run_result import run_result
 from .stop_signals import Checkpointed, Interrupted, StopRequest, checkpoint_exit_code
 from .training_loop import Training
 from .whole_files import prepare_folder, write_whole
-
-if TYPE_CHECKING:
-    from mpi4py import MPI
 
 _EXIT_INTERRUPTED = 130
 
@@ -78,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         report.clear()
 
 
-def _ended(comm: MPI.Intracomm, report: Reporter, run: Callable[[], None]) -> int:
+def _ended(comm: Comm, report: Reporter, run: Callable[[], None]) -> int:
     """The exit code of ``run``; what it raises is reported by the rank that has to."""
     from mpi4py import MPI
 
@@ -111,7 +106,7 @@ def _ended(comm: MPI.Intracomm, report: Reporter, run: Callable[[], None]) -> in
     return 0
 
 
-def _requested(comm: MPI.Intracomm, argv: Sequence[str] | None) -> tuple[Options, bool] | str:
+def _requested(comm: Comm, argv: Sequence[str] | None) -> tuple[Options, bool] | str:
     """The options, possible and alike on all ranks, and ``--json``; or the help. Else raises AgreedError."""
 
     def read() -> tuple[Options, bool]:
@@ -126,7 +121,7 @@ def _requested(comm: MPI.Intracomm, argv: Sequence[str] | None) -> tuple[Options
     return requested
 
 
-def _reporter(comm: MPI.Intracomm, stream: TextIO) -> Reporter:
+def _reporter(comm: Comm, stream: TextIO) -> Reporter:
     first = comm.Get_rank() == 0
     # A launcher passes whole lines on: no bar goes through it.
     draws = first and launcher_rank() is None and stream.isatty()
@@ -134,7 +129,7 @@ def _reporter(comm: MPI.Intracomm, stream: TextIO) -> Reporter:
     return Reporter(stream, speaks=first, bar=TerminalBar(stream) if draws else None, file=file)
 
 
-def _run(comm: MPI.Intracomm, options: Options, stop: StopRequest, report: Reporter, as_json: bool) -> None:
+def _run(comm: Comm, options: Options, stop: StopRequest, report: Reporter, as_json: bool) -> None:
     """Everything between the agreed options and the exit code."""
     result_file: str | None = comm.bcast(os.environ.get("HPCLAUNCH_RESULT_FILE"))
     options = _prepared(comm, options, result_file)
@@ -168,7 +163,7 @@ def _run(comm: MPI.Intracomm, options: Options, stop: StopRequest, report: Repor
         print(text, end="", flush=True)
 
 
-def _prepared(comm: MPI.Intracomm, options: Options, result_file: str | None) -> Options:
+def _prepared(comm: Comm, options: Options, result_file: str | None) -> Options:
     """The options with the default algorithm for these ranks; the folders of the run exist."""
     if result_file:
         on_rank_0(comm, lambda: prepare_folder(Path(result_file).parent, "HPCLAUNCH_RESULT_FILE"))
@@ -179,7 +174,7 @@ def _prepared(comm: MPI.Intracomm, options: Options, result_file: str | None) ->
     return options
 
 
-def _load(comm: MPI.Intracomm, options: Options, report: Reporter) -> Source:
+def _load(comm: Comm, options: Options, report: Reporter) -> Source:
     data = open_source(options.reading, options.dataset, options.data_dir, comm, report.line)
     steps = steps_per_epoch(len(data.train_labels), options.step_images, comm.Get_size())
     options.schedule(comm.Get_size()).check(steps)
@@ -201,7 +196,7 @@ def _world_problem(ranks: int) -> str | None:
     return str(TrainError.of("small world", expected=expected, ranks=ranks))
 
 
-def _abort(comm: MPI.Intracomm, code: int, message: str | None) -> int:
+def _abort(comm: Comm, code: int, message: str | None) -> int:
     """Print ``message``, if there is one, and end all ranks with ``code``; one rank alone returns it."""
     if message:
         _complain(message)

@@ -7,8 +7,6 @@ define them: algorithmic, bytes / time; bus, times 2(p-1)/p. With ``copy`` all r
 array at once, which is the limit of memory: an allreduce in shared memory reads and writes as many bytes.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os
@@ -19,11 +17,11 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .allreduce import ALLREDUCES, Array
+from .allreduce import ALLREDUCES, Algorithm, Array, Comm
 from .collective import AgreedError, on_all_ranks
 from .exchange.rank_consistency import agree_on_options
 from .launch_environment import launcher_rank, threads_per_rank
@@ -31,11 +29,6 @@ from .option_parser import QuietParser, options_or_help
 from .run_errors import BadRequestError, TrainError
 from .run_result import run_versions
 from .whole_files import write_whole
-
-if TYPE_CHECKING:
-    from mpi4py import MPI
-
-    from .allreduce.algorithm import Algorithm
 
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _ROUND_S = 0.02
@@ -78,7 +71,7 @@ def _names(text: str) -> list[str]:
 
 
 def measure(
-    comm: MPI.Intracomm, names: Sequence[str], sizes: Sequence[int], rounds: int, *, fresh: bool = False
+    comm: Comm, names: Sequence[str], sizes: Sequence[int], rounds: int, *, fresh: bool = False
 ) -> list[dict[str, Any]]:
     """One row per size, algorithm and kind of buffer; collective.
 
@@ -116,7 +109,7 @@ def _candidates(name: str, algorithm: Algorithm | None, size: int) -> list[Candi
     return [Candidate(name, "window", algorithm.sum, algorithm.buffer(items, np.float32)), ordinary]
 
 
-def _check(comm: MPI.Intracomm, candidate: Candidate) -> None:
+def _check(comm: Comm, candidate: Candidate) -> None:
     """Sum whole numbers that differ by place and rank; exact in float32. TrainError where one is wrong."""
     ranks, rank, array = comm.Get_size(), comm.Get_rank(), candidate.array
     if candidate.algorithm == _COPY:
@@ -131,7 +124,7 @@ def _check(comm: MPI.Intracomm, candidate: Candidate) -> None:
         raise TrainError(f"{where}: {wrong} of {array.size} sums are wrong")
 
 
-def _seconds_per_call(comm: MPI.Intracomm, candidate: Candidate, repeats: int) -> float:
+def _seconds_per_call(comm: Comm, candidate: Candidate, repeats: int) -> float:
     comm.Barrier()
     start = time.perf_counter()
     for _ in range(repeats):
@@ -140,7 +133,7 @@ def _seconds_per_call(comm: MPI.Intracomm, candidate: Candidate, repeats: int) -
     return float(sum(comm.allgather(seconds)) / comm.Get_size())
 
 
-def _seconds_per_fresh_call(comm: MPI.Intracomm, candidate: Candidate, repeats: int) -> float:
+def _seconds_per_fresh_call(comm: Comm, candidate: Candidate, repeats: int) -> float:
     """As in a training: what a rank sums is in its own cache, and nothing of the arrays of other ranks."""
     seconds = 0.0
     for _ in range(repeats):
@@ -152,7 +145,7 @@ def _seconds_per_fresh_call(comm: MPI.Intracomm, candidate: Candidate, repeats: 
     return float(sum(comm.allgather(seconds)) / comm.Get_size() / repeats)
 
 
-def _repeats(comm: MPI.Intracomm, candidate: Candidate) -> int:
+def _repeats(comm: Comm, candidate: Candidate) -> int:
     """Calls that fill a round, the same on all ranks; those made here warm up."""
     seconds = min(_seconds_per_call(comm, candidate, 3) for _ in range(2))
     return max(2, int(_ROUND_S / max(seconds, 1e-7)))
@@ -189,7 +182,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def _requested(comm: MPI.Intracomm, argv: Sequence[str] | None) -> argparse.Namespace | str:
+def _requested(comm: Comm, argv: Sequence[str] | None) -> argparse.Namespace | str:
     """The options, the same on all ranks, or the text of ``--help``; AgreedError where they are wrong."""
 
     def read() -> argparse.Namespace:
@@ -204,7 +197,7 @@ def _requested(comm: MPI.Intracomm, argv: Sequence[str] | None) -> argparse.Name
     return requested
 
 
-def _circumstances(comm: MPI.Intracomm) -> dict[str, Any]:
+def _circumstances(comm: Comm) -> dict[str, Any]:
     """When, where and with what a measurement was made; the same on all ranks. Collective."""
     hosts: list[str] = comm.allgather(platform.node())
     return {

@@ -1,15 +1,13 @@
 """The options of the runner's command line: the rows of ``options.json``."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
-from .allreduce import ALLREDUCES
+from .allreduce import ALLREDUCES, Comm
 from .collective import AgreedError, on_all_ranks
 from .data.dataset import DATASETS
 from .data.image_sources import READINGS
@@ -19,9 +17,6 @@ from .exchange import COMMS
 from .learning_rate import DECAYS, DEFAULT_WARMUP_EPOCHS, SCALINGS, default_warmup
 from .run_errors import BadRequestError, UsageError
 from .run_options import DEFAULT_LR, DEFAULT_OPTIMIZER, OVERLAP_FUSION_BYTES, Options
-
-if TYPE_CHECKING:
-    from mpi4py import MPI
 
 T = TypeVar("T")
 
@@ -45,7 +40,7 @@ class QuietParser(argparse.ArgumentParser):
         raise HelpRequested(self.format_help())
 
 
-def options_or_help(comm: MPI.Intracomm, read: Callable[[], T]) -> T | str:
+def options_or_help(comm: Comm, read: Callable[[], T]) -> T | str:
     """Return the result of ``read`` on this rank, or the help text that all ranks want; all ranks call it."""
 
     def asked() -> T | str:

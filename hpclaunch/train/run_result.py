@@ -1,16 +1,15 @@
 """The facts of a finished run, for its table, its JSON and a record."""
 
-from __future__ import annotations
-
 import contextlib
 import platform
 import resource
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import mpi4py
 import numpy as np
 
+from .allreduce import Comm
 from .baseline import Baseline
 from .checkpoint import BEST
 from .collective import largest
@@ -18,15 +17,11 @@ from .data.epoch_partition import images_per_rank
 from .data.image_sources import Source
 from .launch_environment import threads_per_rank
 from .run_options import Options
-
-if TYPE_CHECKING:
-    from mpi4py import MPI
-
-    from .training_loop import Training
+from .training_loop import Training
 
 
 def run_result(
-    comm: MPI.Intracomm, options: Options, data: Source, training: Training, baseline: Baseline | None
+    comm: Comm, options: Options, data: Source, training: Training, baseline: Baseline | None
 ) -> dict[str, Any]:
     """The same on all ranks; collective, before the training is closed."""
     device: list[int | None] = comm.allgather(training.engine.peak_device_bytes)
@@ -47,7 +42,7 @@ _OPTIONS = (
 )
 
 
-def _requested(comm: MPI.Intracomm, options: Options, data: Source, training: Training) -> dict[str, Any]:
+def _requested(comm: Comm, options: Options, data: Source, training: Training) -> dict[str, Any]:
     """How it ran."""
     ranks = comm.Get_size()
     schedule = options.schedule(ranks)
@@ -91,7 +86,7 @@ def _reached(options: Options, training: Training) -> dict[str, Any]:
     }
 
 
-def _speed(comm: MPI.Intracomm, training: Training, baseline: Baseline | None) -> dict[str, Any]:
+def _speed(comm: Comm, training: Training, baseline: Baseline | None) -> dict[str, Any]:
     """Where the time went since the start or the resume: seconds are of the mean rank, or of the slowest."""
     clock, exchange, ranks = training.clock, training.exchange, comm.Get_size()
     allreduce = exchange.allreduce  # the same on all ranks

@@ -4,20 +4,15 @@ A signal reaches the ranks at different moments, and in the middle of a step. So
 flag, and the ranks agree on the step after which they stop.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Mapping
 from types import FrameType
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .allreduce import Comm
 from .run_errors import BadRequestError
-
-if TYPE_CHECKING:
-    from mpi4py import MPI
 
 EXIT_CODE_VARIABLE = "HPCLAUNCH_CHECKPOINT_EXIT_CODE"
 _DEFAULT_EXIT_CODE = 85  # free in the conventions of shells and of sysexits.h
@@ -65,7 +60,7 @@ class StopRequest:
 class Vote:
     """A yes-or-no vote of all ranks, counted while they compute: is it yes on any of them?"""
 
-    def __init__(self, comm: MPI.Intracomm) -> None:
+    def __init__(self, comm: Comm) -> None:
         """Collective; the vote has its own communicator."""
         from mpi4py import MPI
 

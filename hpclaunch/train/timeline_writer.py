@@ -4,8 +4,6 @@ One lane per tensor: a "process" with its name. Times are microseconds since the
 file is a whole JSON document between two writes, one write per step (`GrowingArray`).
 """
 
-from __future__ import annotations
-
 import json
 import math
 import sys
@@ -14,17 +12,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .allreduce import Comm
 from .collective import on_all_ranks
 from .run_errors import BadRequestError
 from .run_options import Options
 from .whole_files import GrowingArray
-
-if TYPE_CHECKING:
-    from mpi4py import MPI
 
 COMPUTING = "computing"
 """The name of the lane that shows a rank's computing."""
@@ -144,7 +139,7 @@ def ends(lane: int, facts: Mapping[str, str] | None = None) -> str:
     return f'{{"ph": "E", "ts": %d, "pid": {lane}{arguments}}}'
 
 
-def open_timeline(comm: MPI.Intracomm, options: Options) -> Timeline | None:
+def open_timeline(comm: Comm, options: Options) -> Timeline | None:
     """This rank's timeline, None if it writes none; collective. AgreedError where one cannot be written.
 
     The other ranks write files next to rank 0's, until `close_timeline` merges them.
@@ -169,7 +164,7 @@ def open_timeline(comm: MPI.Intracomm, options: Options) -> Timeline | None:
     return on_all_ranks(comm, opened)
 
 
-def close_timeline(comm: MPI.Intracomm, options: Options, timeline: Timeline | None) -> None:
+def close_timeline(comm: Comm, options: Options, timeline: Timeline | None) -> None:
     """Write all and put the events of all ranks into rank 0's file; collective."""
     after = options.timeline_after
     if timeline is not None and comm.Get_rank() == 0 and 0 < after >= timeline.steps:
@@ -181,7 +176,7 @@ def close_timeline(comm: MPI.Intracomm, options: Options, timeline: Timeline | N
         timeline.close()
 
 
-def _merge(comm: MPI.Intracomm, timeline: Timeline) -> None:
+def _merge(comm: Comm, timeline: Timeline) -> None:
     """Rank 0 appends the events of the other ranks, a piece at a time; their files are removed."""
     rank = comm.Get_rank()
     now, by_rank_0 = _same_moment(comm)
@@ -220,7 +215,7 @@ def _moved(timeline: Timeline, drift: float, lanes: int) -> Iterator[str]:
                 yield json.dumps(event)
 
 
-def _same_moment(comm: MPI.Intracomm) -> tuple[float, float]:
+def _same_moment(comm: Comm) -> tuple[float, float]:
     """The clocks of this rank and of rank 0 at one moment, by the fastest of some ping-pongs; collective."""
     question, answer = np.zeros(1), np.zeros(1)
     if comm.Get_rank() == 0:

@@ -6,8 +6,6 @@ whole batch whatever the shares are; every rank then takes the same optimiser st
 engines, exchanges and optimisers by their interfaces only.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Generator, Iterator, Sequence
@@ -15,12 +13,12 @@ from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import asdict, dataclass, field, fields
 from itertools import accumulate, pairwise, starmap
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
-from .allreduce import ALLREDUCES
+from .allreduce import ALLREDUCES, Comm
 from .checkpoint import Checkpoint, CheckpointFolder, check_matches, read_checkpoint
 from .collective import AgreedError, broadcast, largest, on_all_ranks, on_rank_0, same_everywhere
 from .data.dataset import prefetched
@@ -34,9 +32,6 @@ from .run_options import Options
 from .run_report import Reporter
 from .stop_signals import Checkpointed, StopRequest, Vote
 from .timeline_writer import close_timeline, open_timeline
-
-if TYPE_CHECKING:
-    from mpi4py import MPI
 
 _MOST_REPORTS_PER_EPOCH = 10
 # Losses are rounded to multiples of this, 2^-24: sums of them below 2^29 are exact in whatever order they are
@@ -78,7 +73,7 @@ class Training:
     """A run on one rank. All methods are collective."""
 
     def __init__(
-        self, comm: MPI.Intracomm, options: Options, data: Source, report: Reporter, stop: StopRequest
+        self, comm: Comm, options: Options, data: Source, report: Reporter, stop: StopRequest
     ) -> None:
         """Build engine and exchange for ``options``; draws nothing and trains nothing yet."""
         self._comm = comm
@@ -128,7 +123,7 @@ class Training:
                     self._leave()
         return self._same_parameters()
 
-    def __enter__(self) -> Training:
+    def __enter__(self) -> "Training":
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:

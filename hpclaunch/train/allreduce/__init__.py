@@ -1,7 +1,5 @@
 """The ways to sum gradients over the ranks, by the names that ``--allreduce`` and ``--compression`` take."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
@@ -12,7 +10,11 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-    from .algorithm import Algorithm
+    from .algorithm import Algorithm as Algorithm
+
+    Comm = MPI.Intracomm
+else:  # to import them would start MPI
+    Algorithm = Comm = Any
 
 Array = npt.NDArray[Any]
 
@@ -32,7 +34,7 @@ def when_made(package: str, module: str, name: str) -> Callable[..., Any]:
     return lambda *given: getattr(import_module(f".{module}", package), name)(*given)
 
 
-ALLREDUCES: Mapping[str, Callable[[MPI.Intracomm], Algorithm]] = {
+ALLREDUCES: Mapping[str, Callable[[Comm], Algorithm]] = {
     "halving-doubling": when_made(__name__, "halving_doubling", "HalvingDoublingAllreduce"),
     "hierarchical": when_made(__name__, "hierarchical", "HierarchicalAllreduce"),
     "mpi": when_made(__name__, "mpi_library", "LibraryAllreduce"),
@@ -41,7 +43,7 @@ ALLREDUCES: Mapping[str, Callable[[MPI.Intracomm], Algorithm]] = {
 }
 
 
-def resolve_allreduce(comm: MPI.Intracomm, name: str | None) -> str:
+def resolve_allreduce(comm: Comm, name: str | None) -> str:
     """The name in `ALLREDUCES`: ``name``, else ``ring`` on one node, ``hierarchical`` on more; collective."""
     if name is not None:
         return name
@@ -50,7 +52,7 @@ def resolve_allreduce(comm: MPI.Intracomm, name: str | None) -> str:
     return "ring" if on_one_node(comm) else "hierarchical"
 
 
-def make_allreduce(name: str | None, compression: str, comm: MPI.Intracomm) -> Algorithm:
+def make_allreduce(name: str | None, compression: str, comm: Comm) -> Algorithm:
     """The allreduce of ``--allreduce`` and ``--compression``; collective. AgreedError: it cannot work."""
     name = resolve_allreduce(comm, name)
     if compression == "none":

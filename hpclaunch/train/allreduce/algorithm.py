@@ -1,7 +1,5 @@
 """The base of every allreduce: its own communicator, the check of the array, messages in segments."""
 
-from __future__ import annotations
-
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator

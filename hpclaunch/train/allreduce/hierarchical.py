@@ -1,7 +1,5 @@
 """Allreduce in two levels: shared memory in each node, a ring between the nodes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy.typing as npt

@@ -1,7 +1,5 @@
 """The data of a training run: MNIST from a folder, the cache or a mirror, else synthetic digits."""
 
-from __future__ import annotations
-
 import hashlib
 import sys
 from collections import deque
@@ -9,17 +7,15 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
+from ..allreduce import Comm
 from ..run_errors import BadDataError, BadRequestError, text_of
 from .idx_format import Bytes, check_pair, parse_content, read_bytes, unpack
 from .mnist_files import MNIST_FILES, Log, NoNetworkError, chosen_mirrors, default_cache, obtain
 from .synthetic_digits import SEED, TEST_IMAGES, TRAIN_IMAGES, synthetic_digits
-
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
 
 DATASETS = ("auto", "mnist", "synthetic")
 _ARRAYS = ("train_images", "train_labels", "test_images", "test_labels")
@@ -123,7 +119,7 @@ def _mnist(source: str, contents: Sequence[bytes], where: Sequence[str]) -> Data
     return Dataset("mnist", source, *train, *test)
 
 
-def broadcast_dataset(data: Dataset | None, comm: Intracomm) -> Dataset:
+def broadcast_dataset(data: Dataset | None, comm: Comm) -> Dataset:
     """The data set of rank 0 on every rank: only rank 0 has to see its files; collective."""
     own = None if data is None else [getattr(data, field) for field in _ARRAYS]
     head = None if data is None or own is None else (data.name, data.source, [array.shape for array in own])

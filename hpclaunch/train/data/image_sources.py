@@ -10,21 +10,18 @@ import platform
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from ..allreduce import chunk_bounds
+from ..allreduce import Comm, chunk_bounds
 from ..collective import digest, on_all_ranks, on_rank_0_alone
 from ..run_errors import BadDataError, BadRequestError, TrainError
 from ..whole_files import write_whole
 from .dataset import Dataset, broadcast_dataset, load_dataset
 from .idx_format import IMAGE_SIDE, Bytes
 from .mnist_files import Log, default_cache
-
-if TYPE_CHECKING:
-    from mpi4py import MPI
 
 Indices = npt.NDArray[np.int64]
 Take = Callable[[slice], Bytes]
@@ -51,7 +48,7 @@ class Source:
     _images: Bytes
     """All training images, in memory or in the file."""
 
-    def _describe(self, comm: MPI.Intracomm, name: str, source: str, train: Bytes, test: Bytes) -> None:
+    def _describe(self, comm: Comm, name: str, source: str, train: Bytes, test: Bytes) -> None:
         self.name, self.source, self.train_labels, self.test_labels = name, source, train, test
         self._comm, self._rank, self._ranks = comm, comm.Get_rank(), comm.Get_size()
         bounds = chunk_bounds(len(test), self._ranks)
@@ -70,7 +67,7 @@ class Source:
 class BroadcastSource(Source):
     """Rank 0 reads, and every rank has all in memory: only rank 0 has to see the files, if there are any."""
 
-    def __init__(self, comm: MPI.Intracomm, data: Dataset) -> None:
+    def __init__(self, comm: Comm, data: Dataset) -> None:
         """``data``: the same on all ranks."""
         self._describe(comm, data.name, data.source, data.train_labels, data.test_labels)
         self._images = data.train_images
@@ -82,7 +79,7 @@ class FileSource(Source, ABC):
 
     option: ClassVar[str]
 
-    def __init__(self, comm: MPI.Intracomm, data: Dataset | None, cache: Path) -> None:
+    def __init__(self, comm: Comm, data: Dataset | None, cache: Path) -> None:
         """``data``: of rank 0; gzip files are unpacked to ``cache``; AgreedError: ranks see other files."""
         described = on_all_ranks(comm, lambda: None if data is None else _announce(data, cache))
         files, name, source, train, test = comm.bcast(described, root=0)
@@ -226,7 +223,7 @@ class _File:
         return np.memmap(self.path, np.uint8, "r", _HEADER_BYTES, shape)
 
 
-_SOURCES: Mapping[str, Callable[[MPI.Intracomm, Dataset | None, Path], FileSource]] = {
+_SOURCES: Mapping[str, Callable[[Comm, Dataset | None, Path], FileSource]] = {
     kind.option: kind for kind in (ShardSource, MpiIoSource, ScatterSource)
 }
 READINGS = ("broadcast", *_SOURCES)
@@ -237,7 +234,7 @@ def open_source(
     reading: str,
     dataset: str,
     data_dir: Path | None,
-    comm: MPI.Intracomm,
+    comm: Comm,
     log: Log,
     cache_dir: Path | None = None,
 ) -> Source:
@@ -277,7 +274,7 @@ def _unpacked(images: Bytes, cache: Path) -> Path:
     return path
 
 
-def _node(comm: MPI.Intracomm) -> MPI.Comm:
+def _node(comm: Comm) -> Any:
     """The ranks of this rank's node, in the order of ``comm``."""
     from mpi4py import MPI
 

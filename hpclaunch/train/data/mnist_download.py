@@ -3,8 +3,6 @@
 Imported where a file is missing only: what speaks HTTP takes every rank a tenth of its start to load.
 """
 
-from __future__ import annotations
-
 import http.client
 import time
 import urllib.error

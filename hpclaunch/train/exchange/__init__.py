@@ -1,20 +1,13 @@
 """Sums of all ranks' gradients in a step, by ``--comm``: only here does computing meet communicating."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from ..allreduce import when_made
+from ..allreduce import Algorithm, Comm, when_made
 from ..engine import Engine, Images, Labels, Sums
 from ..run_options import Options
 from ..timeline_writer import Timeline
-
-if TYPE_CHECKING:
-    from mpi4py import MPI
-
-    from ..allreduce.algorithm import Algorithm
 
 
 class Exchange(ABC):
@@ -62,7 +55,7 @@ def micro_batches(images: Images, labels: Labels, step: int, options: Options) -
         yield MicroBatch(images[part], labels[part], step * options.accumulate + index)
 
 
-Make = Callable[["MPI.Intracomm", Options, Engine, Timeline | None], Exchange]
+Make = Callable[[Comm, Options, Engine, Timeline | None], Exchange]
 """A rank without a timeline passes None."""
 
 COMMS: Mapping[str, Make] = {

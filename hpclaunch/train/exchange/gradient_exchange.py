@@ -1,15 +1,12 @@
 """Our own exchange: many layers in one message, by any of `ALLREDUCES`, after computing or during it."""
 
-from __future__ import annotations
-
 import threading
 import time
 from queue import SimpleQueue
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..allreduce import make_allreduce
+from ..allreduce import Algorithm, Comm, make_allreduce
 from ..collective import AgreedError
 from ..engine import Engine, Images, Labels, Sums
 from ..run_errors import BadRequestError
@@ -18,13 +15,8 @@ from ..timeline_writer import Timeline
 from . import Exchange, MicroBatch, micro_batches
 from .tensor_fusion import Bucket, Phases, buckets
 
-if TYPE_CHECKING:
-    from mpi4py import MPI
 
-    from ..allreduce.algorithm import Algorithm
-
-
-def check_threads(comm: MPI.Intracomm) -> None:
+def check_threads(comm: Comm) -> None:
     """Raise AgreedError where MPI lets only one thread at a time communicate on any rank; collective."""
     from mpi4py import MPI
 
@@ -47,7 +39,7 @@ class GradientExchange(Exchange):
     allreduce: Algorithm
 
     def __init__(
-        self, comm: MPI.Intracomm, options: Options, engine: Engine, timeline: Timeline | None = None
+        self, comm: Comm, options: Options, engine: Engine, timeline: Timeline | None = None
     ) -> None:
         """Take the memory for the engine's gradients; collective.
 

@@ -3,28 +3,23 @@
 Ranks that disagree would wait for messages that never come, or sum gradients of different tensors.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..allreduce import Comm
 from ..collective import AgreedError
 from ..engine import Engine
 from ..run_errors import BadRequestError, TrainError
 from . import MicroBatch
 
-if TYPE_CHECKING:
-    from mpi4py import MPI
-
 _OPTION_NAMES = {"data_dir": "--data"}
 
 
-def agree_on_options(comm: MPI.Intracomm, options: Mapping[str, object]) -> None:
+def agree_on_options(comm: Comm, options: Mapping[str, object]) -> None:
     """Raise AgreedError, naming rank and option, where ``options``, by name, differ; collective.
 
     Ranks may name different files and folders, but all or none must name one.
@@ -39,7 +34,7 @@ def agree_on_options(comm: MPI.Intracomm, options: Mapping[str, object]) -> None
         raise AgreedError(BadRequestError.of("options differ", rank=rank, there=there, here=here))
 
 
-def agree_on_tensors(comm: MPI.Intracomm, engine: Engine) -> None:
+def agree_on_tensors(comm: Comm, engine: Engine) -> None:
     """Raise AgreedError, naming rank and tensor, where shapes, dtypes or order differ; collective."""
     dtype = engine.gradients.dtype
     lines = [f"{tensor.name} {dtype} {list(tensor.shape)}" for tensor in engine.tensors]
@@ -50,7 +45,7 @@ def agree_on_tensors(comm: MPI.Intracomm, engine: Engine) -> None:
         raise AgreedError(TrainError.of("tensors differ", **values))
 
 
-def not_finite(comm: MPI.Intracomm, engine: Engine, batches: Iterable[MicroBatch]) -> str:
+def not_finite(comm: Comm, engine: Engine, batches: Iterable[MicroBatch]) -> str:
     """Which tensor of the summed gradients is the first that is not finite, and on which ranks it came up.
 
     Computes the gradients of this rank's ``batches`` again: call it before the update. Collective; the
@@ -78,7 +73,7 @@ def _has_not_finite(engine: Engine, batch: MicroBatch) -> bool:
     return _first_not_finite(engine) is not None
 
 
-def _first_difference(comm: MPI.Intracomm, lines: Sequence[str]) -> tuple[int, int, str, str] | None:
+def _first_difference(comm: Comm, lines: Sequence[str]) -> tuple[int, int, str, str] | None:
     """First rank with other ``lines`` than rank 0, the line's number, and the line on both ranks."""
     digests: list[bytes] = comm.allgather(hashlib.sha256("\n".join(lines).encode()).digest())
     odd = next((rank for rank, digest in enumerate(digests) if digest != digests[0]), None)

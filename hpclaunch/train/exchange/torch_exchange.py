@@ -4,8 +4,6 @@ Both sum during back-propagation, in messages that they choose, with their own d
 only the time from the last gradient to the last sum can be measured.
 """
 
-from __future__ import annotations
-
 import os
 import socket
 import time
@@ -13,10 +11,11 @@ from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
+from ..allreduce import Comm
 from ..collective import on_all_ranks, on_rank_0
 from ..engine import Engine, Images, Labels, Sums
 from ..engine.torch_engine import TorchEngine
@@ -26,18 +25,13 @@ from ..timeline_writer import Timeline
 from . import Exchange, MicroBatch, micro_batches
 from .tensor_fusion import Bucket, Phases
 
-if TYPE_CHECKING:
-    from mpi4py import MPI
-
 _RENDEZVOUS_S = 120
 
 
 class TorchExchange(Exchange):
     """The base of the exchanges: micro-batches, the clock, the timeline."""
 
-    def __init__(
-        self, comm: MPI.Intracomm, options: Options, engine: Engine, timeline: Timeline | None
-    ) -> None:
+    def __init__(self, comm: Comm, options: Options, engine: Engine, timeline: Timeline | None) -> None:
         """Set the other project's exchange up; collective. Raises AgreedError where it does not start."""
         self._comm, self._options = comm, options
         self._engine: TorchEngine = on_all_ranks(comm, lambda: _torch_engine(options, engine))
@@ -175,7 +169,7 @@ def _torch_engine(options: Options, engine: Engine) -> TorchEngine:
     return engine
 
 
-def _meet(comm: MPI.Intracomm) -> Any:
+def _meet(comm: Comm) -> Any:
     """A store that all ranks reach, on a port that is free on rank 0's host; collective."""
     from mpi4py import MPI
 
@@ -206,7 +200,7 @@ def _meet(comm: MPI.Intracomm) -> Any:
     return on_all_ranks(comm, lambda: stores[0] if stores else store(*address))
 
 
-def _start_horovod(comm: MPI.Intracomm, options: Options) -> Any:
+def _start_horovod(comm: Comm, options: Options) -> Any:
     try:
         import horovod.torch as hvd
 

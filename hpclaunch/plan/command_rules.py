@@ -227,7 +227,9 @@ def _in_each_rank(job: JobLayout, found: worker_launchers.Started) -> Problem:
     request, name, ranks = job.request, found.launcher.name, f"{job.nodes} x {job.tasks_per_node}"
     message = note_text("launcher: in each rank", name=name, job=job, ranks=ranks)
     if worker_launchers.one_process(request, found):
-        message = f"accelerate starts one process per node on CPUs alone ({_kind(request)}), no workers"
+        config = request.command.config
+        kind = f"{config['file']}: distributed_type MULTI_CPU" if "distributed_type" in config else "--cpu"
+        message = f"accelerate starts one process per node on CPUs alone ({kind}), no workers"
     known = request.framework is not None and found.launcher.framework in ("torch", request.framework)
     framework = "" if known or not found.launcher.framework else f"--framework {found.launcher.framework} "
     if not found.program:
@@ -235,11 +237,6 @@ def _in_each_rank(job: JobLayout, found: worker_launchers.Started) -> Problem:
     else:
         right = note_text("launcher: none needed", framework=framework, program=shlex.join(found.program))
     return Problem(message=message, hint=right)
-
-
-def _kind(request: JobRequest) -> str:
-    config = request.command.config
-    return f"{config['file']}: distributed_type MULTI_CPU" if "distributed_type" in config else "--cpu"
 
 
 def _distributed_type(job: JobLayout, found: worker_launchers.Started) -> Iterator[Problem]:

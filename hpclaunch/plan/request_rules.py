@@ -7,7 +7,7 @@ the page that states it.
 import datetime as dt
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -262,18 +262,14 @@ def _at_most(cores: int, tasks_per_node: int) -> str:
 def check_whole_node(profile: SiteProfile, choice: QueueChoice, request: JobRequest) -> None:
     """Refuse CPU masks where the job does not own the node: they would name other people's CPUs."""
     shared = not request.exclusive and not choice.is_whole_node
-    shared_by = "--no-exclusive" if shared else _sharing_directive(request.directives)
+    sharing = (text for text in request.directives if " ".join(text.split()[:1]) in _SHARING)
+    shared_by = "--no-exclusive" if shared else next(sharing, None)
     if shared_by and profile.binding.needs_whole_node:
         page = cite(profile, profile.binding.source)
         raise SiteRuleError.case("site: shared node", by=shared_by, site=profile.name, page=page)
 
 
-def _sharing_directive(directives: Iterable[str]) -> str | None:
-    for text in directives:
-        words = text.split()
-        if words and words[0] in ("-s", "--oversubscribe", "--share", "--exclusive=user", "--exclusive=mcs"):
-            return text
-    return None
+_SHARING = ("-s", "--oversubscribe", "--share", "--exclusive=user", "--exclusive=mcs")
 
 
 def check_directives(

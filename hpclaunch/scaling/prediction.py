@@ -9,6 +9,7 @@ from statistics import NormalDist, median
 import msgspec
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.package_data import note_text
 from hpclaunch.plural import counted
 from hpclaunch.scaling.calibration import TERMS, Calibration, calibrate, not_calibrated
 from hpclaunch.scaling.grid_cost import exchange_bytes, exchanges, grid_cost, grid_stages
@@ -401,6 +402,7 @@ def _calibrated(strategy: Strategy, request: PredictRequest) -> tuple[Calibratio
         if abs(error) > _DOES_NOT_FIT
     ]
     remarks += _implausible(found, terms, seconds, request)
+    remarks += [note_text("predict: one size")] * (len(seconds) == 1)
     return found, CalibrationReport(strategy=strategy, errors=errors, remarks=tuple(remarks))
 
 
@@ -438,7 +440,8 @@ def _calibrated_parameters(
 ) -> tuple[Parameter, ...]:
     """Return the parameters with those changed that the measured sizes determine."""
     found = zip(TERMS, calibration.factors, calibration.determined, strict=True)
-    changed = {TERMS[term]: factor for term, factor, known in found if known}
+    seen = len(TERMS) - (len(report.errors) == 1)  # one time shows no growth, the last term
+    changed = {TERMS[term]: factor for term, factor, known in list(found)[:seen] if known}
     alone = [changed.pop(name) for name in _measured_alone(machine) if name in changed]
     values = {name: _changed(getattr(machine, name), factor) for name, factor in changed.items()}
     if "growth" in values:

@@ -20,6 +20,7 @@ def as_text(prediction: Prediction, width: int | None = None) -> str:
         "prediction.txt.j2",
         prediction=prediction,
         points=points,
+        strategies=list(dict.fromkeys(point.strategy for point in points)),
         table=_table(points, prediction, width),
         remarks=dict.fromkeys(remark for point in points for remark in point.remarks),
         simulation=simulation_text(prediction.simulation, width) if prediction.simulation else "",

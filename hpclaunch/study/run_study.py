@@ -166,12 +166,12 @@ def _submitted(study: StudyFile, point: StudyPoint, job: PointJob, note: Note) -
     """Return the point's job, submitted now unless it was; raises RefusedError where that is unknown."""
     handle = _handle_of(study, point, note)
     if handle is None:
-        return job.job.submit()
+        return job.job.submit(test_first=False)  # the study's plan has asked for each size
     if _is_open(handle):
         handle.status()
     if _is_open(handle) and handle.withdraw():
         handle.forget()
-        return job.job.submit()
+        return job.job.submit(test_first=False)
     if _is_open(handle):
         raise RefusedError.case("study: not known", point=_label(study, point), handle=handle)
     return handle

@@ -427,3 +427,25 @@ def test_a_calibration_on_one_gpu_says_nothing_of_its_neighbours(site: str, tmp_
     assert "4 in a node, but at most 1 when it was measured" in one[2]["remarks"][0]
     node = calibrated(site, tmp_path, {4: 0.3}, "--gpus", "4,8", "--strategy", "data")["points"]
     assert [point["remarks"] for point in node] == [[], []]
+
+
+def test_one_measured_size_says_that_it_shows_no_growth(site: str, tmp_path: Path) -> None:
+    """Two sizes do: then the growth is calibrated and the remark is not there."""
+    said = "one size was measured: it sets how long a step takes, not how that changes"
+    file = tmp_path / "small.csv"
+    for lines, known in (("8,0.9\n", False), ("8,0.9\n64,1.3\n", True)):
+        file.write_text(f"gpus,seconds_per_step\n{lines}")
+        found = vgg(site, "--gpus", "8,64", "--calibrate", file)
+        (growth,) = (one for one in found["parameters"] if one["name"] == "growth")
+        assert growth["origin"].startswith("calibrated") == known, growth
+        assert any(one.startswith(said) for one in found["calibration"]["remarks"]) != known
+
+
+def test_one_strategy_is_ranked_before_none(site: str) -> None:
+    line = ("--site", site, "--model", "vgg16", "--batch-per-worker", 32, "--gpus", "8,16")
+    alone = predict(*line, "--strategy", "data").stdout
+    assert "most samples per second" not in alone
+    assert alone.count("only data was predicted: --strategy adds others") == 1
+    both = predict(*line, "--strategy", "data", "--strategy", "spatial").stdout
+    assert both.count("most samples per second") == 2
+    assert "was predicted" not in both

@@ -107,6 +107,7 @@ def test_all_jobs_at_once_run_one_after_another() -> None:
     done = subprocess.run(study("queued", "1,2", "--no-wait"), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "2 nodes: expected to start at" in done.stderr
+    assert done.stderr.count("expected to start") == 2, done.stderr  # of each size, once
     show = [sys.executable, "-m", "hpclaunch", "scale", "show", "queued", "--json"]
     end = time.monotonic() + 240
     while True:

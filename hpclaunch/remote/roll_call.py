@@ -66,7 +66,10 @@ _KERNEL_WAITS = (
     (r"rpc_wait|nfs", "waiting for NFS"),
     (r"ptlrpc|^ll_|cl_sync|osc_|ldlm", "waiting for Lustre"),
     (r"^gpfs|cxiWait", "waiting for GPFS"),
-    (r"io_schedule|folio_wait|wait_on_page|blk_", "waiting for a disk or file system"),
+    (
+        r"io_schedule|folio_wait|wait_on_page|blk_|_dio_|_buffer$|jbd2_|xfs_",
+        "waiting for a disk or file system",
+    ),
     (r"wait_for_partner|fifo_open", "waiting for the other end of a FIFO"),
     (r"pipe_(read|wait)|anon_pipe_read", "reading a pipe"),
     (r"hrtimer_nanosleep|do_nanosleep", "asleep"),
@@ -178,7 +181,8 @@ def collective_in(name: str) -> Optional[str]:
 
 def own_frame(stack: List[List[Any]]) -> int:
     """Return which frame is of the program itself: the innermost that is of no library."""
-    return next((at for at, (path, *_) in enumerate(stack) if not _LIBRARY.search(path)), 0)
+    own = [at for at, (path, *_) in enumerate(stack) if not _LIBRARY.search(path)]
+    return min(own, key=lambda at: (not is_own(stack[at]), at), default=0)  # libraries compile <string>, too
 
 
 def called(process: Dict[str, Any]) -> Optional[str]:
@@ -233,7 +237,7 @@ def place_of(process: Dict[str, Any]) -> Dict[str, Any]:
     else:
         place["what"] = otherwise(process)
     if now.get("state") == "D":
-        waits = kernel_wait(now) or "waiting in the kernel"
+        waits = kernel_wait(now) or "waiting in {}".format(now.get("waits") or "the kernel")
         place["what"] = "{} ({}, state D)".format(place["what"] or "a system call", waits)
     return place
 
@@ -265,8 +269,8 @@ def otherwise(process: Dict[str, Any]) -> str:
             return "sleep()"
         place, call = _MAIN if function == "<module>" else f"{function}()", "" if own else call_in(lines[0])
         return f"{call} in {place}" if call else place
-    if waits:
-        return waits
+    if waits or now.get("state") == "D":
+        return "" if now.get("state") == "D" else waits
     if now.get("state") == "R":
         return "running (state R)"
     waits = now.get("call") or now.get("waits") or "the kernel"
@@ -288,6 +292,8 @@ def moved(process: Dict[str, Any]) -> Optional[bool]:
     if first.get("collective") and second.get("collective"):
         return bool(first["collective"] != second["collective"])
     if process.get("recorder") and second.get("recorder") and counts(process) != counts(second):
+        return True
+    if served(process):
         return True
     if first.get("stacks") and second.get("stacks"):
         return stack_of(process) != stack_of(process, "second") or woken(process)
@@ -324,6 +330,14 @@ def woken(process: Dict[str, Any]) -> Optional[bool]:
     if not waits and ticks >= _COMPUTES and computes(looks):
         return True
     return calls <= set(_SLEEPS) and wakes >= _WAKES
+
+
+def served(process: Dict[str, Any]) -> bool:
+    """Tell whether what a thread awaits in state D, or in a call about a file, has come again and again: the
+    kernel wakes it for little else (man proc_pid_stat)."""
+    looks = (process["first"], process["second"])
+    files = all(look.get("call") in _BLOCKED for look in looks)
+    return (files or any(look.get("state") == "D" for look in looks)) and gained(process)[0] >= _WAKES
 
 
 _GPU_WAIT = re.compile(r"\.(item|cpu|tolist|synchronize|block_until_ready)\(|_cuda_synchronize")
@@ -492,7 +506,7 @@ def mark_suspects(groups: List[List[Report]]) -> str:
     waiting = [one for one in every if one["collective"]]
     stopped = [one for one in every if one["state"] in ("T", "t")]
     outside = [one for one in every if not one["collective"] and one not in stopped] if waiting else []
-    disk = [one for one in every if one["state"] == "D"] if not waiting else []
+    disk = [one for one in at_rest(every) if one["state"] == "D"] if not waiting else []
     if most_move(every):
         outside, disk, kind = [], [], "moving"
     elif len(waiting) == len(every):
@@ -565,7 +579,9 @@ def first_difference(reports: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
     return []
 
 
-_NO_STACKS = "no Python stack is known: submit without --no-stacks, or have py-spy on the nodes"
+_NO_STACKS = (
+    "no Python stack is known: 'python train.py' as the command has them, unless --no-stacks; or py-spy there"
+)
 _NOT_PYTHON = "no stack of a compiled program is read: gdb -p PID -batch -ex bt shows it, on its node"
 _MEANINGS = {
     "alike": "no rank differs: a message may be lost, or the fabric does not answer",
@@ -573,7 +589,7 @@ _MEANINGS = {
 }
 REMEDIES = {
     "stopped": "a stopped process goes on with: kill -CONT PID, on its node",
-    "disk": "its file system or driver does not answer: ask the site, leave the node out (--exclude)",
+    "disk": "its file system does not answer, or is slow: --watch 60 tells; ask the site, --exclude the node",
     "mismatch": "all ranks must call the same collectives in the same order: some skip one, or call another",
     "blocked": "look at that file: a FIFO without a writer, a lock, a file system that does not answer",
     "missing": "a rank that has ended cannot answer: hpclaunch logs, hpclaunch status",

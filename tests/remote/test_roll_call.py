@@ -353,7 +353,7 @@ def test_another_thread_of_a_deadlock_is_shown() -> None:
 
 
 def test_without_any_stack_the_answer_says_how_to_get_one() -> None:
-    assert "submit without --no-stacks" in called([process(0), process(1)])["finding"]
+    assert "'python train.py' as the command has them" in called([process(0), process(1)])["finding"]
     assert "-stacks" not in called([allreduce(0), allreduce(1)])["finding"]
 
 
@@ -397,6 +397,19 @@ def test_a_stopped_rank_and_one_in_the_kernel() -> None:
     assert "(waiting for NFS, state D)" in found["finding"]
     assert called([nfs, allreduce(2)], 2)["kind"] == "missing"
     assert called([process(0, state="D"), allreduce(1)])["kind"] == "disk"
+
+
+def test_of_ranks_that_read_much_none_is_accused_of_a_disk_that_does_not_answer() -> None:
+    ranks = [process(rank, [LOAD, TRAIN], state="D", switches=5) for rank in range(4)]
+    silent = called(ranks)
+    assert (silent["kind"], silent["suspects"]) == ("disk", [0, 1, 2, 3])
+    assert "--watch 60 tells" in silent["remedy"]
+    for one in ranks[:3]:
+        one["second"]["switches"] = 900
+    found = called(ranks)
+    assert (found["kind"], found["suspects"]) == ("moving", [])
+    ranks[0]["second"]["switches"] = ranks[1]["second"]["switches"] = 5
+    assert called(ranks)["suspects"] == [0, 1, 3]
 
 
 def test_collectives_that_do_not_match_are_named_by_their_numbers() -> None:

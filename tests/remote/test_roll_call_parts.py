@@ -87,6 +87,9 @@ def test_the_frame_of_the_program_is_the_innermost_of_no_library() -> None:
     assert own_frame([TORCH, TRAIN, ["/home/me/main.py", 1, "main"]]) == 1
     assert own_frame([TRAIN, TORCH]) == 0
     assert own_frame([TORCH, TORCH]) == own_frame([]) == 0
+    compiled = ["<string>", 1, "<module>"]
+    assert own_frame([compiled, TORCH, TRAIN]) == 2, "a library has compiled it"
+    assert own_frame([TORCH, compiled]) == 1, "python -c"
 
 
 def test_numbers_of_collectives_come_from_the_marks_else_from_the_recorder() -> None:
@@ -128,7 +131,8 @@ def test_where_a_rank_stands() -> None:
     assert place(call="getdents64", path="/data") == {"what": "list()", "path": "/data"}
     disk = place(**stack, state="D", waits="ptlrpc_queue_wait")
     assert disk["what"] == "allreduce (waiting for Lustre, state D)"
-    assert place(state="D", waits="x")["what"] == "waiting in x (state D) (waiting in the kernel, state D)"
+    assert place(state="D", waits="x")["what"] == "a system call (waiting in x, state D)"
+    assert place(state="D")["what"] == "a system call (waiting in the kernel, state D)"
 
 
 @in_one_test(
@@ -139,6 +143,9 @@ def test_where_a_rank_stands() -> None:
         ("cl_sync_io_wait", "waiting for Lustre"),
         ("gpfsFileRead", "waiting for GPFS"),
         ("io_schedule", "waiting for a disk or file system"),
+        ("__iomap_dio_rw", "waiting for a disk or file system"),
+        ("__sync_dirty_buffer", "waiting for a disk or file system"),
+        ("jbd2_log_wait_commit", "waiting for a disk or file system"),
         ("wait_for_partner", "waiting for the other end of a FIFO"),
         ("pipe_read", "reading a pipe"),
         ("hrtimer_nanosleep", "asleep"),
@@ -184,6 +191,35 @@ def test_where_a_rank_stands_that_is_in_no_collective() -> None:
     assert otherwise({"first": {"state": "R"}}) == "running (state R)"
     assert otherwise({"first": {"state": "S", "call": "futex", "waits": "x"}}) == "waiting in futex (state S)"
     assert otherwise({"first": {}}) == "waiting in the kernel (state ?)"
+
+
+@in_one_test(
+    "call, state, then, wakes, moves",
+    [
+        ("readv", "D", "D", 3, True),
+        ("", "D", "R", 40, True),
+        ("fsync", "D", "D", 2, False),
+        ("", "D", "D", 0, False),
+        ("read", "S", "S", 3, True),  # of a pipe in which data come
+        ("read", "S", "S", 2, False),
+        ("recvmsg", "S", "S", 9, False),
+    ],
+)
+def test_a_rank_that_the_kernel_serves_moves(
+    call: str, state: str, then: str, wakes: int, moves: bool
+) -> None:
+    """Reading for minutes by one line, as a checkpoint is read, is no hang; with a stack or without one."""
+    look: dict[str, Any] = {
+        "state": state,
+        "waits": "x",
+        "call": call,
+        "path": "/f",
+        "ticks": 5,
+        "switches": 7,
+    }
+    after = {"state": then, "switches": 7 + wakes}
+    assert moved(looked({**look, "stacks": [[TRAIN]]}, **after)) is moves
+    assert moved(looked(look, **after)) is moves
 
 
 def test_a_rank_moves_where_any_of_its_marks_does() -> None:

@@ -292,7 +292,7 @@ def _progress(seen: Sequence[Mapping[str, Any]], *, slow: bool) -> str:
 
 
 def _is_seen(one: Mapping[str, Any]) -> bool:
-    return bool(one["at"] or is_over({**one}))
+    return bool((one["at"] and one["moved"] is False) or is_over({**one}))
 
 
 def _waited_for(rank: int, call: Mapping[str, Any]) -> bool:

@@ -23,6 +23,10 @@ FILE, VERDICT = "stacks.json", "hang"
 _MOST_KEPT = 100
 _SHELLS = re.compile(r"(ba|da|z|k|tc|c)?sh|env|timeout|numactl|taskset|apptainer|singularity|starter(-suid)?")
 """Programs around a rank's own; one of them is the rank where it has no other process."""
+_OF_RAY = re.compile(r"ray::(IDLE|\w+Agent)|\S+ (-u )?\S*/(ray start |(site|dist)-packages/ray/)")
+"""Ray's own processes, which do no task of the program (2.60)."""
+_AROUND = re.compile(r"wrap|_call_impl$|^decorate_")
+"""Functions around the one that the program called, as of torch's modules and Ray's."""
 _LIBRARY = re.compile(
     r"/(site|dist)-packages/|/lib(64)?/python[\d.]+/|^<frozen|/hpclaunch/train/|/files/startup/|/pypy[\d.]+/"
 )
@@ -120,6 +124,11 @@ def program_of(process: Dict[str, Any]) -> str:
     return os.path.basename(process["program"][0]) if process.get("program") else ""
 
 
+def is_of_ray(process: Dict[str, Any]) -> bool:
+    """Tell whether a process is one of Ray's own."""
+    return _OF_RAY.match(" ".join(process.get("program") or ()) + " ") is not None
+
+
 def ranks_in(nodes: Nodes) -> Ranks:
     """Return rank -> (node, its processes), by the surest variables; of several steps the largest."""
     for needed, rank_name, _, _ in RANKS_OF:
@@ -151,9 +160,9 @@ def main_process(processes: List[Dict[str, Any]]) -> Dict[str, Any]:
             steps, pid = steps + 1, parents[pid]
         return steps
 
-    def rank_of(one: Dict[str, Any]) -> Tuple[bool, bool, int, int]:
+    def rank_of(one: Dict[str, Any]) -> Tuple[bool, bool, bool, int, int]:
         shell = _SHELLS.fullmatch(program_of(one)) is not None
-        return (bool(stack_of(one)), not shell, -depth(one), -int(one["pid"]))
+        return (not is_of_ray(one), bool(stack_of(one)), not shell, -depth(one), -int(one["pid"]))
 
     return max(processes, key=rank_of)
 
@@ -260,9 +269,12 @@ def otherwise(process: Dict[str, Any]) -> str:
     """Return where a rank stands that is in no collective and no call about a file."""
     now, stack, lines = process.get("first") or {}, stack_of(process), lines_of(process)
     waits = kernel_wait(now)
+    if is_of_ray(process):
+        return "Ray, without a task"
     if stack:
         own = own_frame(stack)
-        function = stack[max(0, own - 1)][2]
+        inner = [name for _, _, name in stack[:own] if not _AROUND.search(name)]
+        function = (inner or [stack[max(0, own - 1)][2]])[-1]
         if function.startswith("_find_and_load"):
             return "import"
         if own == 0 and (waits == "asleep" or "sleep(" in lines[0]):  # select() before Python 3.11
@@ -285,7 +297,7 @@ def counts(look: Dict[str, Any]) -> Dict[str, int]:
 def moved(process: Dict[str, Any]) -> Optional[bool]:
     """Tell whether a rank stood elsewhere at the second look; None: that cannot be said."""
     first, second = process.get("first") or {}, process.get("second") or {}
-    if not second:
+    if not second or is_of_ray(process):
         return None
     if first.get("over") and second.get("over"):
         return False
@@ -296,7 +308,8 @@ def moved(process: Dict[str, Any]) -> Optional[bool]:
     if served(process):
         return True
     if first.get("stacks") and second.get("stacks"):
-        return stack_of(process) != stack_of(process, "second") or woken(process)
+        asks_ray = "/ray/_private/" in stack_of(process)[0][0]  # once a second, whether its task is done
+        return stack_of(process) != stack_of(process, "second") or (None if asks_ray else woken(process))
     same = all(first.get(name) == second.get(name) for name in ("state", "waits", "call", "path", "ticks"))
     return False if same else None
 
@@ -668,6 +681,7 @@ def strangers(nodes: Nodes, found: Ranks) -> List[Dict[str, Any]]:
         if (host, one["pid"]) not in known
         and not HELPERS.match(program_of(one))
         and not _SHELLS.fullmatch(program_of(one))
+        and not is_of_ray(one)
         and not WORKER_LAUNCHERS.match(" ".join(one["program"][:4]))
         and program_of(one) != "sleep"  # by which the job's script waits between its looks
     ][:20]

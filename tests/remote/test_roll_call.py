@@ -412,6 +412,18 @@ def test_of_ranks_that_read_much_none_is_accused_of_a_disk_that_does_not_answer(
     assert called(ranks)["suspects"] == [0, 1, 3]
 
 
+def test_a_rank_of_which_no_look_can_tell_whether_it_moves_is_not_called_stuck() -> None:
+    """A driver of Ray waits in get() for tasks that may run for hours, or never end."""
+    get = ["/env/lib/python3.11/site-packages/ray/_private/worker.py", 1007, "get_objects"]
+    driver, actor = process(0, [get, TRAIN], call="futex"), process(1, [LOAD])
+    driver["second"]["switches"] = 99
+    call = called([driver, actor])
+    assert (call["kind"], call["suspects"]) == ("unclear", [])
+    watch = watched([call, call])
+    assert [one["progress"] for one in watch["by_rank"]] == ["unknown", "stuck"]
+    assert "stuck: rank 1 (n1, GPU 1), now in load() (dataset.py:31)" in watch["finding"]
+
+
 def test_collectives_that_do_not_match_are_named_by_their_numbers() -> None:
     ranks = [process(rank, [TRAIN]) for rank in range(4)]
     for one in ranks:

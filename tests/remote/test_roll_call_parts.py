@@ -83,6 +83,44 @@ def test_the_process_of_a_rank_has_stacks_or_is_the_uppermost_that_is_no_shell()
     assert main_process(circle)["pid"] == 70
 
 
+RAY = "/env/lib/python3.11/site-packages/ray"
+RAYS = (
+    ["/env/bin/python3", "/env/bin/ray", "start", "--head", "--port=14762"],
+    ["/env/bin/python", "-u", f"{RAY}/_private/log_monitor.py"],
+    ["ray::IDLE"],
+    ["ray::DashboardAgent"],
+)
+
+
+def test_the_process_of_a_rank_with_ray_is_the_driver_or_a_task() -> None:
+    """Whichever has the lower number: numbers of processes begin anew."""
+    own = [{**process(40 + at, 1), "program": words} for at, words in enumerate(RAYS)]
+    for one in own:
+        one["first"] = {"stacks": [[["/env/bin/ray", 8, "<module>"]]]}
+    driver = {**process(60, 1), "program": ["python3", "my/ray/train.py"]}
+    task = {**process(99, 43), "program": ["ray::Store.get"]}
+    assert main_process([*own, driver, task])["pid"] == 60
+    assert main_process([*own, task])["pid"] == 99
+    assert otherwise(main_process(own)) == "Ray, without a task"
+    waits = {"state": "S", "call": "futex", "ticks": 5, "switches": 7}
+    assert moved(looked({**waits, "stacks": [[TRAIN]]}, switches=99)) is True
+    get = [f"{RAY}/_private/worker.py", 1007, "get_objects"]
+    assert moved(looked({**waits, "stacks": [[get, TRAIN]]}, switches=99)) is None
+    idle = {**looked({**waits, "stacks": [[get]]}, switches=99), "program": RAYS[2]}
+    assert moved(idle) is None
+
+
+def test_functions_around_the_one_that_is_called_do_not_name_a_place() -> None:
+    def stands(*names: str) -> str:
+        stack = [[f"{RAY}/x.py", 1, name] for name in names] + [TRAIN]
+        return otherwise({**process(), "first": {"stacks": [stack]}})
+
+    assert stands("get_objects", "get", "wrapper", "auto_init_wrapper") == "get()"
+    assert stands("forward", "_call_impl", "_wrapped_call_impl") == "forward()"
+    assert stands("pad") == "pad()"
+    assert stands("wrapper") == "wrapper()"
+
+
 def test_the_frame_of_the_program_is_the_innermost_of_no_library() -> None:
     assert own_frame([TORCH, TRAIN, ["/home/me/main.py", 1, "main"]]) == 1
     assert own_frame([TRAIN, TORCH]) == 0

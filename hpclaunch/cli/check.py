@@ -12,6 +12,7 @@ from hpclaunch.cli._in_and_out import printed
 from hpclaunch.cli._options import options, refuse_mixtures
 from hpclaunch.cli._terminal import terminal_table
 from hpclaunch.errors import EXIT_FAILED, BadInputError
+from hpclaunch.text_table import to_stderr
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,7 +57,7 @@ def _check_request(options: dict[str, Any]) -> CheckRequest:
     from hpclaunch.check.run_check import CheckRequest
     from hpclaunch.site.load_profile import load_site
 
-    site, file = options["site"], options["job_file"]
+    site, file = options["site"] or _site_here(options), options["job_file"]
     profile = load_site(site) if site else None
     asked = read_environment(file) if file is not None else None
     name = options["framework"]
@@ -76,6 +77,18 @@ def _check_request(options: dict[str, Any]) -> CheckRequest:
         import_limit_s=options["limit"],
         **({} if name in (None, "horovod") else other_framework),
     )
+
+
+def _site_here(options: dict[str, Any]) -> str | None:
+    """Return the site of this machine, as submit detects it; None: unknown, or the outputs of another one."""
+    if options["folder"] is not None or options["alone"]:
+        return None
+    from hpclaunch.site.detect import detect_here
+
+    found = detect_here()
+    if found.site:
+        to_stderr(f"site {found.site}, detected: {found.reason}")
+    return found.site
 
 
 def read_environment(path: Path) -> Environment | None:

@@ -116,6 +116,7 @@ def _answers(
     ):
         raise click.UsageError("Python comes from one of --module, --container, --venv, --conda and PATH")
     if not sys.stdin.isatty():
+        given = {**given, "site": given["site"] or place.site}  # as submit takes the one that it detects
         _refuse_missing(given, providers, load_site(given["site"]) if given["site"] else None)
     site = given["site"] or _chosen("Site", _sites(), place.site, load_site)
     rule, settings = load_site(site).account, dict[str, object]()

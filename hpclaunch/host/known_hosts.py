@@ -134,19 +134,12 @@ def _changed(shown: ShownKey, known: Sequence[KnownKey]) -> RefusedError:
 def _certified(shown: ShownKey, trust: str, file: str) -> RefusedError:
     """Return the refusal of a host that only ssh can verify, by ``trust``: let ssh fetch its key."""
     kind = re.sub(r"ssh-|-sha2-nistp\d+", "", shown.type)
-    return RefusedError(
-        f"the host key of {shown.name} is not known: {_words(shown)}; "
-        f"only ssh itself verifies a host by {trust}",
-        f'let ssh verify the host and fetch its key:\n  echo "{shown.name} $({shown.destination} cat '
-        f'/etc/ssh/ssh_host_{kind}_key.pub)" >> {shlex.quote(file)}',
-    )
+    keys = f"{shown.name} $({shown.destination} cat /etc/ssh/ssh_host_{kind}_key.pub)"
+    echo = f'\n  echo "{keys}" >> {shlex.quote(file)}'
+    return RefusedError.case("host key: by ssh only", shown=shown, key=_words(shown), trust=trust, echo=echo)
 
 
 def _unknown(shown: ShownKey, file: str) -> RefusedError:
     line = f"{shown.name} {shown.type} {base64.b64encode(shown.key).decode()}"
-    return RefusedError(
-        f"the host key of {shown.name} is not known: {_words(shown)}",
-        "compare the fingerprint with the one that the site publishes; only if they are the same, accept "
-        f"the key:\n  echo '{line}' >> {shlex.quote(file)}\n"
-        f"  or connect once with {shown.destination} and answer its question",
-    )
+    echo = f"\n  echo '{line}' >> {shlex.quote(file)}\n"
+    return RefusedError.case("host key: not known", shown=shown, key=_words(shown), echo=echo)

@@ -41,11 +41,13 @@ def settle_after(
     return tuple(ids)
 
 
-def forgotten(host: Host, scheduler: Scheduler, ids: Sequence[str]) -> Sequence[str]:
+def forgotten(host: Host, scheduler: Scheduler, store: Store, ids: Sequence[str]) -> Sequence[str]:
     """Return the jobs that no source of the scheduler knows; none where one of them gives no answer.
 
-    Slurm of 22.05 takes such a job for one that has ended, and starts at once what waits for it.
+    Those of the store were asked for as they were settled. Slurm of 22.05 takes a job that it does not know
+    for one that has ended, and starts at once what waits for it.
     """
+    ids = [text for text in ids if text not in _open_ids(store, scheduler)]
     for source in scheduler.status_sources:
         for command in scheduler.status_commands(source, ids) if ids else ():
             try:
@@ -55,6 +57,13 @@ def forgotten(host: Host, scheduler: Scheduler, ids: Sequence[str]) -> Sequence[
                 return ()
             ids = [text for text in ids if text not in known]
     return ids
+
+
+def _open_ids(store: Store, scheduler: Scheduler) -> set[str]:
+    """Return the scheduler's ids of our jobs that it has, as they were last seen."""
+    ours = (record for record in store.list()[0] if record.scheduler == scheduler.kind)
+    seen = (record for record in ours if record.state not in FINAL_STATES and not is_last_known(record))
+    return {(record.scheduler_id or "").partition(";")[0] for record in seen}
 
 
 def _find(store: Store, scheduler: Scheduler, text: str) -> JobRecord | None:

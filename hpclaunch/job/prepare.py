@@ -223,12 +223,22 @@ def _allocation(mode: SubmitMode, scheduler: Scheduler) -> Allocation | None:
     return found
 
 
+def _site_of(host: str) -> tuple[str, str]:
+    """Return the one site that has this login host, by its full name; an alias may be of any machine."""
+    name = host.rpartition("@")[2].partition(":")[0]
+    sites = [site.name for site in load_all()[0].values() if "." in name and name in site.login.hosts]
+    if len(sites) != 1:
+        known = " or ".join(sites) or "hpclaunch sites list"
+        raise BadInputError.case("host: no site", host=host, sites=known)
+    return sites[0], f"computed: {name} is its login host"
+
+
 def _site(layers: list[Layer], host: str | None) -> tuple[str, str]:
     for layer in layers:
         if layer.settings.site is not None:
             return layer.settings.site, layer.origin
     if host is not None:
-        raise BadInputError(f"--host {host}: which site is it?", "name it with --site (hpclaunch sites list)")
+        return _site_of(host)
     from hpclaunch.site.detect import detect_here  # seldom needed, and it starts programs
 
     loaded = load_all()

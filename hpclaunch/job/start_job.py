@@ -184,7 +184,7 @@ def _place(prepared: Prepared, store: Store, host: Host, job_id: str, folder: st
     if after:
         from hpclaunch.job.dependencies import forgotten  # few jobs wait for others
 
-        for text in forgotten(host, prepared.scheduler, after):
+        for text in forgotten(host, prepared.scheduler, store, after):
             note(note_text("after: not known", text=text, scheduler=prepared.scheduler))
     return JobPlace(
         folder=folder,

@@ -21,6 +21,7 @@ from hpclaunch.plural import listed
 from hpclaunch.remote.look import GPU_VARIABLES, HELPERS, RANKS_OF, SHELLS
 from hpclaunch.scheduler.directive_reader import whole_number
 from hpclaunch.site.schema import SiteProfile
+from hpclaunch.site.site_scheduler import site_launcher
 from hpclaunch.topology.node_topology import Core, NodeTopology
 
 _PROBLEMS = {
@@ -369,6 +370,7 @@ def _option(profile: SiteProfile, plan: NodeBinding) -> str:
         "mask_cpu": lambda: f"srun --cpu-bind=mask_cpu:{dialects.mask_cpu(plan)}",
         "map_cpu": lambda: f"srun --cpu-bind=map_cpu:{dialects.map_cpu(plan)}",
         "list": lambda: f"mpiexec {dialects.pals(plan)}",
+        "cores": lambda: f"{profile.scheduler.launcher} {site_launcher(profile).cores_option}",
     }
     usual = kinds.get(profile.binding.cpu)
     lists = " ".join(format_cpu_list(rank.cpus) for rank in plan.ranks)

@@ -112,7 +112,8 @@ def _cores(ranks: Sequence[RankUse]) -> NextRequest:
     bound = f" of {most.cpus_bound} that it was bound to" if most.cpus_bound else ""
     found = f"rank {most.rank} kept the most CPUs busy: {peak:.1f}{bound} (mean {most.cpus_busy:.1f})"
     if most.cpus_bound and cores >= most.cpus_bound:
-        all_used = "it used all, so more may help" if peak > 0.9 * most.cpus_bound else "fewer are too few"
+        fewer = ("fewer are too few", "a rank has one at least")[cores == 1]
+        all_used = "it used all, so more may help" if peak > 0.9 * most.cpus_bound else fewer
         return _said("cores: as now", found=found, used=all_used)
     return _said("cores: from its peak", str(cores), f"--cpus-per-task {cores}", found=found)
 
@@ -128,15 +129,15 @@ def _nodes(nodes: Sequence[NodeUse], ranks: Sequence[RankUse]) -> NextRequest:
     without_gpus = [node for node in known if all((gpu.busy or 0.0) < _IDLE_GPU for gpu in node.gpus)]
     idle = [node for node in without_gpus if busy[node.node] < _IDLE_CPUS]
     if idle:
-        worked = len({node.node for node in nodes} - {node.node for node in idle})
+        worked = len({node.node for node in nodes} - {node.node for node in idle}) or "none"
         values = {"idle": counted(len(idle), "node"), "names": listed([node.node for node in idle])}
-        request = (str(worked), f"--nodes {worked}") if worked else ()
+        request = (str(worked), f"--nodes {worked}") if worked != "none" else ()
         return _said("nodes: idle", *request, cpus=_IDLE_CPUS, gpu=_IDLE_GPU, worked=worked, **values)
     least = min(known, key=lambda node: busy[node.node] / max(1, node.cpus))
     gpus = [gpu.busy for node in known for gpu in node.gpus if gpu.busy is not None]
     of_gpus = f", GPUs {sum(gpus) / len(gpus):.0f} % on average" if gpus else ""
     share = f"{busy[least.node]:.1f} of {least.cpus} CPUs{of_gpus}"
-    return _said("nodes: as now", node=least.node, share=share)
+    return _said(("nodes: one", "nodes: as now")[len(nodes) > 1], node=least.node, share=share)
 
 
 def _said(case: str, ask: str | None = None, option: str | None = None, **values: Any) -> NextRequest:

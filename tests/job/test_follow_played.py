@@ -53,11 +53,13 @@ def test_a_job_to_wait_for_that_no_source_knows_is_named(store: Store) -> None:
     """A typing error in --after: Slurm starts the job at once, as if the other one had ended long ago."""
     host = PlayedSlurm()
     submitted(store, host, "RUNNING")
-    assert list(forgotten(host, SLURM, ("17", "71"))) == ["71"]
-    assert not forgotten(host, SLURM, ("17",))
-    assert not forgotten(host, SLURM, ())
+    assert list(forgotten(host, SLURM, store, ("17", "71"))) == ["71"]
+    asked = list(host.asked)
+    assert not forgotten(host, SLURM, store, ("17",)), "its state was asked for as it was settled"
+    assert not forgotten(host, SLURM, store, ())
+    assert host.asked == asked
     host.refuses["sacct"] = "sacct: error: Problem talking to the database: Connection refused"
-    assert not forgotten(host, SLURM, ("71",))
+    assert not forgotten(host, SLURM, store, ("71",))
 
 
 def test_a_job_is_followed_to_its_end_with_its_output(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

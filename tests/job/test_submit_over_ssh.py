@@ -295,6 +295,7 @@ def test_a_job_is_resubmitted_where_it_was(login: Path) -> None:
         (("--site", "generic-slurm", "--host", "nosuch.invalid"), 4, "nosuch.invalid"),
         (("--site", "local", "--host", "login"), 3, "site local is this machine"),
         (("--host", "login"), 3, "which site is it"),
+        (("--host", "me@clariden.alps.cscs.ch"), 3, "name it with --site (alps-gh200 or clariden)"),
         (("--site", "generic-slurm", "--host", "site"), 3, "names no login host"),
         (("--site", "generic-slurm", "--sync", "."), 3, "there is no --host"),
         (("--site", "generic-slurm", "--remote-dir", "/x"), 3, "the job stays here"),

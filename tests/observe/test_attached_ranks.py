@@ -81,6 +81,15 @@ def test_masks_in_core_order_are_far_from_the_gpus() -> None:
     assert "ROCR_VISIBLE_DEVICES=0,1,2,3,4,5,6,7" in found.right
 
 
+def test_where_the_site_binds_to_cores_its_launchers_option_is_the_right_one() -> None:
+    """taskset would bind what the launcher has bound already."""
+    lumi = load_site("lumi-g")
+    profile = replace(lumi, binding=replace(lumi.binding, cpu="cores"))
+    found = judge_attached("7", step(sorted(RIGHT)), profile, site_topology(profile))
+    assert found.right is not None
+    assert found.right.startswith("srun --cpu-bind=cores; ROCR_VISIBLE_DEVICES=0,1,2,3,4,5,6,7")
+
+
 def test_ranks_that_choose_the_gpu_near_their_cores_are_right() -> None:
     by_core = dict(sorted(zip(RIGHT, "01234567", strict=True), key=lambda one: int(one[0].split("-")[0])))
     node = step(by_core)[0]

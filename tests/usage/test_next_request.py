@@ -31,6 +31,8 @@ def rank(number: int, bound: int | None, busy: float | None, most: float | None)
         ([rank(0, 4, 2.0, 3.7)], None, "it used all, so more may help"),
         ([rank(0, 4, 2.0, 3.6)], None, "fewer are too few"),
         ([rank(0, 4, 2.0, 3.3)], None, "fewer are too few"),
+        ([rank(0, 1, 0.5, 0.8)], None, "of 1 that it was bound to (mean 0.5); a rank has one at least"),
+        ([rank(0, 1, 0.9, 0.97)], None, "it used all, so more may help"),
         ([rank(0, 4, 2.0, 3.04)], "3", "rank 0 kept the most CPUs busy: 3.0 of 4 that it was bound to"),
         ([rank(0, None, 0.0, 0.0)], "1", "rank 0 kept the most CPUs busy: 0.0 (mean 0.0)"),
         ([rank(0, 8, 2.5, None), rank(1, 8, 0.5, 2.0)], "3", "rank 0 kept the most CPUs busy: 2.5"),
@@ -158,9 +160,10 @@ def test_nodes_whose_ranks_and_gpus_did_nothing_are_named() -> None:
     assert (gpus.ask, "0.0 of 8 CPUs, GPUs 26 % on average" in gpus.text) == (None, True)
     only = _nodes([node("n1")], [rank(0, 4, 0.0, 0.0)])
     assert (only.ask, only.option) == (None, None), "a job needs a node"
+    assert only.text.endswith("n1; none worked")
     assert (
         _nodes([node("n1")], [rank(0, 4, None, None)]).text
         == "how busy the ranks kept the nodes is not known"
     )
     two = _nodes([node("n1")], [rank(0, 4, 0.03, None), rank(1, 4, 0.03, None)])
-    assert "kept the least busy, 0.1 of 8" in two.text, "together they are above the limit"
+    assert two.text.startswith("as now: its ranks kept 0.1 of 8 CPUs of n1 busy;"), "together above the limit"

@@ -361,7 +361,11 @@ def _verdict(judged: list[tuple[_Rank, RankReport]], seen: str) -> str:
     doubtful = [str(one) for one, report in judged if not report.ok]
     if doubtful:
         return f"{len(doubtful)} of {len(judged)} ranks could not be judged: rank {listed(doubtful)}"
-    return f"all {len(judged)} ranks{seen} have a right binding"
+    return (
+        f"all {len(judged)} ranks{seen} have a right binding"
+        if len(judged) > 1
+        else "the rank has a right binding"
+    )
 
 
 def _option(profile: SiteProfile, plan: NodeBinding) -> str:

@@ -17,6 +17,7 @@ from hpclaunch.json_document import Document
 from hpclaunch.observe.attached_nodes import PYTHON, by_ssh, no_answer
 from hpclaunch.package_data import shell_words
 from hpclaunch.plan.startup_plan import JOB_VARIABLE, LOOK_S, STACKS_SIGNAL
+from hpclaunch.plural import counted
 from hpclaunch.remote.look import MARK
 from hpclaunch.remote.roll_call import (
     FILE,
@@ -179,12 +180,19 @@ def stacks_of(host: Host, record: JobRecord, index: int | None = None) -> dict[s
 
 
 def stacks_over(host: Host, record: JobRecord, index: int | None, seconds: int) -> dict[str, Any]:
-    """Return the last of two roll calls or more, with the progress of each rank; errors as `stacks_of`."""
-    ends = time.monotonic() + seconds
+    """Return the last of two roll calls or more, with the progress of each rank; errors as `stacks_of`.
+
+    Where a later one has no answer, as the job has ended meanwhile, those before count.
+    """
+    ends, end = time.monotonic() + seconds, ""
     calls = [stacks_of(host, record, index)]
-    while len(calls) < 2 or time.monotonic() < ends:
-        calls.append(stacks_of(host, record, index))
-    return watched(calls)
+    while not end and (len(calls) < 2 or time.monotonic() < ends):
+        try:
+            calls.append(stacks_of(host, record, index))
+        except (BadInputError, RefusedError):
+            end = "; then no answer: hpclaunch status tells whether the job has ended"
+    call = watched(calls)
+    return {**call, "finding": call["finding"] + end}
 
 
 def stacks_left(host: Host, record: JobRecord, index: int | None = None) -> dict[str, Any]:
@@ -308,4 +316,8 @@ def _finding(reports: Sequence[dict[str, Any]], looks: int) -> str:
         group = [one for one in reports if one["progress"] == progress]
         if group:
             parts.append(f"{progress}: {names_of(group)}, now {words_of(group[0])}")
-    return "; ".join([f"{looks} looks", *parts]) if parts else "no rank of the job can be seen on its nodes"
+    return (
+        "; ".join([counted(looks, "look"), *parts])
+        if parts
+        else "no rank of the job can be seen on its nodes"
+    )

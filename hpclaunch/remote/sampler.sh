@@ -51,7 +51,9 @@ if [ "$1" = summary ]; then
       for (name in ranks) total++
       printf "hpclaunch: %d node%s, %d rank%s:", count, count == 1 ? "" : "s", total, total == 1 ? "" : "s"
       if (seconds) printf " they kept %.1f CPUs of a node busy on average,", used / 100 / seconds
-      printf " at most %.1f of %.1f GiB in use (%s)", most / 1048576, of / 1048576, on
+      if (most < 1048576) printf " at most %.0f MiB", most / 1024
+      else printf " at most %.1f", most / 1048576
+      printf " of %.1f GiB in use (%s)", of / 1048576, on
       if (looks) printf ", GPUs %.0f %% busy", busy / looks
       if (counted) printf ", %.3g kWh", energy / 3600000
       printf "; more: hpclaunch report %s\n", job

@@ -19,7 +19,7 @@ from hpclaunch.units import format_bytes, rounded
 from hpclaunch.usage.gather_report import JobFacts, Progress, planned
 from hpclaunch.usage.next_request import next_requests
 from hpclaunch.usage.node_samples import NodeFile
-from hpclaunch.usage.node_use import job_energy, mean, node_use, over_time, rank_uses
+from hpclaunch.usage.node_use import job_energy, mean, node_use, others_busy, over_time, rank_uses
 from hpclaunch.usage.report_documents import (
     CostUsed,
     EnergyUse,
@@ -332,9 +332,7 @@ def _growing(ranks: Sequence[RankUse]) -> Iterable[str]:
 
 def _of_others(nodes: Sequence[NodeUse], ranks: Sequence[RankUse]) -> Iterable[str]:
     for node in sorted(nodes, key=lambda node: -(node.cpus_busy or 0.0)):
-        own = [rank.cpus_busy for rank in ranks if (rank.node, rank.index) == (node.node, node.index)]
-        others = (node.cpus_busy or 0.0) - sum(filter(None, own))
-        if own and None not in own and others > max(0.5, 0.1 * node.cpus):
+        if (others := others_busy(node, ranks)) > max(0.5, 0.1 * node.cpus):
             yield note_text("report: others", node=node, others=others)
             break
 

@@ -11,6 +11,7 @@ from hpclaunch.plural import counted, listed
 from hpclaunch.scheduler.scheduler_interface import JobState
 from hpclaunch.units import format_bytes
 from hpclaunch.usage.node_samples import GIB
+from hpclaunch.usage.node_use import others_busy
 from hpclaunch.usage.report_documents import (
     JobTimes,
     NextRequest,
@@ -26,6 +27,8 @@ _MEMORY_FACTOR = 1.2
 _STEP_S = 300
 _IDLE_CPUS = 0.05
 """Kept busy by all ranks of a node; below it the node did nothing."""
+_CROWD = 0.1
+"""Of the CPUs of a node: where others have more of them, and less are idle, ranks may wait for a CPU."""
 _IDLE_GPU = 1.0
 """Percent."""
 
@@ -39,10 +42,11 @@ def next_requests(report: ReportDocument, cause: str | None) -> tuple[NextReques
     early = _cut_short(report.state, report.times, cause)
     others = (
         _memory(report.by_node, report.rank_memory, job_memory, cause),
-        _cores(report.by_rank),
+        _held_back(_cores(report.by_rank), _crowded(report.by_node, report.by_rank)),
         _nodes(report.by_node, report.by_rank),
     )
-    return (_time(report.state, report.times, early), *(_held_back(one, early) for one in others))
+    part = early and f"{early}: a whole run may need more"
+    return (_time(report.state, report.times, early), *(_held_back(one, part) for one in others))
 
 
 def _cut_short(state: JobState, times: JobTimes, cause: str | None) -> str | None:
@@ -53,10 +57,20 @@ def _cut_short(state: JobState, times: JobTimes, cause: str | None) -> str | Non
     return f"it is {state}" if state != "failed" else f"it failed{f' ({cause})' if cause else ''}"
 
 
-def _held_back(one: NextRequest, early: str | None) -> NextRequest:
-    if one.ask is None or early is None:
+def _held_back(one: NextRequest, why: str | None) -> NextRequest:
+    if one.ask is None or why is None:
         return one
-    return replace(one, ask=None, option=None, text=f"{one.text}; {early}: a whole run may need more")
+    return replace(one, ask=None, option=None, text=f"{one.text}; {why}")
+
+
+def _crowded(nodes: Sequence[NodeUse], ranks: Sequence[RankUse]) -> str | None:
+    """Return on which node processes of others took CPUs that ranks may have waited for; None: on none."""
+    for node in nodes:
+        others = others_busy(node, ranks)
+        if others > _CROWD * node.cpus and (node.cpus_busy or 0.0) > (1 - _CROWD) * node.cpus:
+            busy = f"{others:.1f} of {node.cpus} CPUs of {node.node}"
+            return f"processes of others kept {busy} busy: alone, ranks may keep more busy"
+    return None
 
 
 def _time(state: JobState, times: JobTimes, early: str | None) -> NextRequest:

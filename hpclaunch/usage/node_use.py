@@ -206,6 +206,12 @@ def _cpu_rates(
     return average, max([*rates, average or 0.0]) if rates else None
 
 
+def others_busy(node: NodeUse, ranks: Sequence[RankUse]) -> float:
+    """Return the CPUs of a node that processes of others kept busy; 0 where that is not known."""
+    own = [rank.cpus_busy for rank in ranks if (rank.node, rank.index) == (node.node, node.index)]
+    return (node.cpus_busy or 0.0) - sum(filter(None, own)) if own and None not in own else 0.0
+
+
 def over_time(runs: Sequence[NodeRun]) -> list[TimePoint]:
     """Return the means of all nodes over time."""
     looks = [look.time for run in runs for look in run.looks]

@@ -67,6 +67,7 @@ def judged(nodes: tuple[AttachedNode, ...], site: str = "lumi-g") -> AttachDocum
 def test_the_masks_of_the_site_are_right() -> None:
     found = judged(step(RIGHT))
     assert (found.ok, found.finding, found.rules) == (True, "all 8 ranks have a right binding", ())
+    assert judged(step(["0-3"]), "generic-slurm").finding == "the rank has a right binding"
 
 
 def test_masks_in_core_order_are_far_from_the_gpus() -> None:

@@ -12,7 +12,7 @@ from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.job.job_script import STANDS, one_text
 from hpclaunch.job.record import JobRecord
-from hpclaunch.observe.job_stacks import stacks_left, stacks_of
+from hpclaunch.observe.job_stacks import stacks_left, stacks_of, stacks_over
 from hpclaunch.remote.look import MARK
 
 
@@ -84,6 +84,21 @@ def test_the_nodes_of_an_allocation_are_known_to_its_shell() -> None:
     host.files.clear()
     with pytest.raises(BadInputError, match="2 nodes of an allocation that is not known here"):
         stacks_of(host, job)  # type: ignore[arg-type]
+
+
+def test_of_a_job_that_ends_while_it_is_watched_the_looks_before_are_told() -> None:
+    class Ending(PlayedHost):
+        def run(self, argv: Sequence[str], **options: Any) -> CommandResult:
+            if argv[0] == "squeue" and len([one for one in self.commands if one[0] == "squeue"]) == 2:
+                self.answers["squeue"] = "\n"
+            return super().run(argv, **options)
+
+    host = Ending(squeue="5|RUNNING|2|None|5|n[1-2]\n", srun=answer("n1", pmi(0)) + answer("n2", pmi(1)))
+    found = stacks_over(host, record("slurm"), None, 60)  # type: ignore[arg-type]
+    assert found["finding"].startswith("2 looks; ")
+    assert found["finding"].endswith("; then no answer: hpclaunch status tells whether the job has ended")
+    with pytest.raises(BadInputError, match="it has ended"):
+        stacks_over(host, record("slurm"), None, 60)  # type: ignore[arg-type]
 
 
 def test_no_answer_at_all_and_no_way() -> None:

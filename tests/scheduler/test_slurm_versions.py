@@ -197,6 +197,7 @@ def test_steps_that_looked_at_running_ranks_do_not_stand_for_them() -> None:
         f"7|{{state}}|0:0|{dates}|{{end}}|52|30|2|cpu=4,mem=16G|00:01.058|||halo",
         f"7.batch|{{state}}|0:0|{dates}|{{end}}|52||1|cpu=2|00:00:00|{{batch}}||batch",
         f"7.0|{{state}}|0:0|{dates}|{{end}}|52||2|cpu=4|00:00:00|{{ranks}}||bash",
+        f"7.2|COMPLETED|0:0|{dates}|1795946710|3||2|cpu=4|00:00.179|99999999||hpclaunch-look",
         f"7.1|COMPLETED|0:0|{dates}|1795946710|3||2|cpu=4|00:00.179|17010688||python3",
     )
 

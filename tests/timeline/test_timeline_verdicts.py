@@ -185,7 +185,7 @@ def test_a_rank_that_few_steps_do_not_name_is_not_said_to_be_in_time() -> None:
         if kind == "none":
             assert "2 ranks are compared; rank 1 comes " in found.evidence
             assert "do not tell that from chance" in found.evidence
-            assert found.remedy == "record 20 steps or more"
+            assert found.remedy == "record more steps: twice as many, and 20 at least"
     even = first(kineto(Training(ranks=2, steps=8)))
     assert "2 ranks are compared, none is late by more than" in even.evidence
     assert even.remedy == "none needed"

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from hpclaunch.usage.next_request import _cores, _cut_short, _held_back, _memory, _nodes, _time
+from hpclaunch.usage.next_request import _cores, _crowded, _cut_short, _held_back, _memory, _nodes, _time
 from hpclaunch.usage.report_documents import GpuUse, JobRun, JobTimes, NextRequest, NodeUse, RankUse
 from tests.in_one_test import in_one_test
 
@@ -43,6 +43,19 @@ def test_cores_follow_from_the_busiest_rank(ranks: list[RankUse], ask: str | Non
     found = _cores(ranks)
     assert (found.ask, said in found.text) == (ask, True)
     assert found.option == (f"--cpus-per-task {ask}" if ask else None)
+
+
+def test_ranks_that_waited_for_cpus_of_others_are_no_measure_of_cores() -> None:
+    """Two workers that compute all the time, on two CPUs where twenty other processes compute, too."""
+    own = [rank(0, 2, 0.25, 0.25)]
+    full = node("n1", cpus=2, cpus_busy=2.0)
+    why = _crowded([full], own)
+    assert why == "processes of others kept 1.8 of 2 CPUs of n1 busy: alone, ranks may keep more busy"
+    assert _held_back(_cores(own), why).ask is None
+    assert _crowded([node("n1", cpus=2, cpus_busy=1.5)], own) is None, "a CPU was idle at times"
+    assert _crowded([full], [rank(0, 2, 1.9, 2.0)]) is None, "its own ranks"
+    assert _crowded([full], [rank(0, 2, None, None)]) is None
+    assert _crowded([node("n1", cpus=2, cpus_busy=None)], own) is None
 
 
 def times(wall_s: float | None = 1000.0, limit_s: int | None = 3600, **more: Any) -> JobTimes:
@@ -95,7 +108,7 @@ def test_time_of_a_job_that_did_not_end_well_is_not_guessed() -> None:
 def test_a_run_that_was_cut_short_is_no_measure_of_a_whole_one() -> None:
     """Its ranks may have died in their imports, or have been looked at there."""
     found = _memory([node("n1", memory_peak=5 << 30)], None, None, None)
-    held = _held_back(found, "it is running")
+    held = _held_back(found, "it is running: a whole run may need more")
     assert (held.ask, held.option) == (None, None)
     assert held.text == f"{found.text}; it is running: a whole run may need more"
     assert _held_back(found, _cut_short("done", times(), None)) is found

@@ -257,6 +257,11 @@ def test_the_line_at_the_end_of_the_log(tmp_path: Path) -> None:
         "hpclaunch: 2 nodes, 2 ranks: they kept 1.0 CPUs of a node busy on average, at most 2.0 of 8.0 GiB in"
         " use (n2), 2 kWh; more: hpclaunch report 20261122-1-ab\n"
     )
+    small = "proc 1000 1 0 5 5 1\nproc 1060 1 6000 42700 1 1\n"
+    (tmp_path / "n1").write_text(start + looks.format(1000, 1060) + small)
+    (tmp_path / "n2").unlink()
+    said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    assert "at most 42 MiB of 8.0 GiB in use (n1)" in said, "not 0.0 of 8.0 GiB"
     (tmp_path / "n1").write_text(start + looks.format(1000, 1010))
     (tmp_path / "n2").write_text(start)
     assert subprocess.run(words, capture_output=True, text=True, check=True).stdout == ""

@@ -15,7 +15,7 @@ from hpclaunch.plural import listed
 from hpclaunch.scheduler import scheduler_interface
 from hpclaunch.scheduler.job_header import Resources
 from hpclaunch.scheduler.launcher import Mpiexec
-from hpclaunch.scheduler.slurm.slurm_accounting import accounting_query, parse_accounting
+from hpclaunch.scheduler.slurm.slurm_accounting import LOOK, accounting_query, parse_accounting
 from hpclaunch.scheduler.slurm.srun import Ibrun, Srun
 
 
@@ -204,7 +204,8 @@ def _attach_step(job: scheduler_interface.RunningJob, group: tuple[str, ...], co
     """Start a step that takes nothing from the job's own steps, is not bound, and not an MPI program."""
     sizes = (f"--nodes={count}", f"--ntasks={count}", "--ntasks-per-node=1")
     sharing = ("--overlap", "--cpu-bind=none", "--mem-bind=none", "--mpi=none", "--kill-on-bad-exit=0")
-    return ("srun", f"--jobid={job.id}", *group, *sizes, *sharing, "--input=none", "--quiet")
+    quiet = (f"--job-name={LOOK}", "--input=none", "--quiet")
+    return ("srun", f"--jobid={job.id}", *group, *sizes, *sharing, *quiet)
 
 
 SCHEDULER = SlurmScheduler(

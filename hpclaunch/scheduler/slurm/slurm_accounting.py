@@ -19,6 +19,8 @@ _COLUMNS = (
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
 _NO_NAME_YET = "allocation"
 """The name that sacct 22.05.8 prints in the first seconds of a job, until slurmctld has sent it."""
+LOOK = "hpclaunch-look"
+"""The name of a step that looks at the ranks."""
 _UNKNOWN_UINT64 = 1 << 60
 """Slurm prints 2^64-2 for an energy that it does not know."""
 
@@ -72,7 +74,7 @@ def _job(number: str, rows: Sequence[Mapping[str, str]]) -> AccountedJob:
         nodes=_whole(last["NNodes"]) or 1,
         memory=_bytes(memory[1]) if memory else None,
         cpu_s=sum(filter(None, (_seconds(row["TotalCPU"]) for row in full if row in own))) or None,
-        peak_memory=_largest(row for row in full if row["JobID"] != number),
+        peak_memory=_largest(row for row in full if row["JobID"] != number and row["JobName"] != LOOK),
         energy_j=max(energies, default=None),
         runs=len(own),
     )

@@ -26,6 +26,7 @@ _SHELL_SCRIPT = re.compile(r"#!\s*\S*/(env\s+)?(ba|k|z)?sh\b")
 _OF_TOOLS = re.compile(TABLE["texts_of_tools"])
 _OPEN_WORD = re.compile("|".join(TABLE["open_words"]))
 _PLACEHOLDER = re.compile("|".join([*TABLE["placeholders"], *TABLE["open_words"]]))
+_OF_A_PROGRAM = re.compile("|".join(TABLE["filled_in_by_programs"]))
 BROKEN_SHEBANG = re.compile(r"(?!#!)[^\w\n]*((?:usr/)?bin/[^\n]*)")
 JOINED = re.compile("[\u00a0\u2000-\u200b\u3000\ufeff](-|#|$)")
 """A sign like a blank in a word: that is reported, and not the value."""
@@ -135,6 +136,12 @@ class Script:
             if match and f"</{match[0][1:]}" not in self.text:  # no tag
                 found.setdefault(number, match[0])
         return found
+
+    @cached_property
+    def is_filled_in(self) -> bool:
+        """Whether a program fills something in before the script is submitted."""
+        texts = (*self.open_words.values(), *self.open_directives.values())
+        return any(map(_OF_A_PROGRAM.search, texts))
 
     def directive(self, role: directive_reader.Role) -> directive_reader.Directive | None:
         """Return the last active directive of a role; the last one holds."""

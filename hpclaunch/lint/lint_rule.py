@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -101,6 +101,11 @@ class Violation(msgspec.Struct, frozen=True):
     file: str | None = None
     """The other file that it is in; None: the script."""
     column: int | None = None
+
+
+def also_at(lines: Sequence[int]) -> str:
+    """Return ``, also lines 5, 7``: the lines behind the first one; empty where there are none."""
+    return f", also line{'s' * (len(lines) > 2)} {', '.join(map(str, lines[1:6]))}" if lines[1:] else ""
 
 
 @dataclass(frozen=True)

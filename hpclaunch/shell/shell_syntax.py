@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Literal
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\[[^\]\n]*\])?(\+?)=")
+ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\[(?:[^][\n]|\[[^][\n]*\])*\])?(\+?)=")
 
 PartKind = Literal["text", "variable", "command", "arithmetic", "array"]
 

@@ -91,6 +91,16 @@ def test_only_what_the_site_refuses_without_is_an_error(script: str, severity: s
         ("placeholder.dots", "warning"),
         ("scheduler-variable-unset.array", "note"),
         ("scheduler-variable-unset.array-off", "warning"),
+        ("scheduler-variable-unset.printed", "note"),
+        ("variable-undefined.stops", "warning"),
+        ("variable-undefined.environment", "note"),
+        ("variable-undefined.goes-on", "note"),
+        ("master-port-fixed.default", "warning"),
+        ("master-port-fixed.own", "note"),
+        ("master-port-fixed.array", "warning"),
+        ("master-port-fixed.array-of-one", "note"),
+        ("one-cpu-per-gpu-rank.site", "warning"),
+        ("one-cpu-per-gpu-rank.site-program", "note"),
     ],
 )
 def test_a_finding_is_as_grave_as_it_is_certain(script: str, severity: str) -> None:
@@ -98,6 +108,12 @@ def test_a_finding_is_as_grave_as_it_is_certain(script: str, severity: str) -> N
     rule = script.partition(".")[0]
     found = findings(case.text, case.site)
     assert [one.severity for one in found if one.rule == rule] == [severity]
+
+
+def test_one_finding_names_all_lines_that_come_too_late() -> None:
+    case = read_case(DATA / "directive-ignored.several.sh")
+    found = [one.message for one in findings(case.text, case.site) if one.rule == "directive-ignored"]
+    assert found == ["-l nodes=1:ppn=1 comes after the first command and is ignored, also lines 4, 5"]
 
 
 @pytest.mark.parametrize(

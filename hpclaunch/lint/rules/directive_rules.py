@@ -7,7 +7,7 @@ from itertools import chain, takewhile
 
 from hpclaunch.lint.batch_script import BROKEN_SHEBANG, JOINED, Script, placeholder_in, written_by_hpclaunch
 from hpclaunch.lint.known_variables import OPTION_VALUES, TABLE
-from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
+from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, also_at, rule
 from hpclaunch.scheduler.directive_reader import Directive, DirectiveOption, DirectiveReader
 from hpclaunch.scheduler.directive_readers import DIRECTIVE_READERS, READERS
 from hpclaunch.scheduler.registry import THIS_MACHINE
@@ -34,7 +34,6 @@ _NO_WORDS = re.compile("(?m)^#SBATCH(?:[A-Za-z0-9_:;,.=][^\\s]*|[^#\n\"'\\\\]*([
 _OF_TORQUE = re.compile(r"\b(nodes|neednodes)=[^,\s]*:gpus=\d|\bnodes=[^,\s]*:(ppn=\d+:[a-z]|[a-z]\w*:ppn=)")
 """GPUs and properties in ``-l nodes``, as TORQUE has them (its Administrator Guide 6.1, resources)."""
 _ANY_TEXT = re.compile(TABLE["right_as_they_are"])
-_OF_A_PROGRAM = re.compile("|".join(TABLE["filled_in_by_programs"]))
 
 
 def _with_problem(context: Context, problem: str) -> Iterator[Directive]:
@@ -191,11 +190,10 @@ def site_other_scheduler(context: Context) -> Iterator[Violation]:
 def placeholder(context: Context) -> Iterator[Violation]:
     script = context.script
     texts = {**script.open_words, **script.open_directives}
-    fails = _failing(script) & texts.keys() if not any(map(_OF_A_PROGRAM.search, texts.values())) else set()
+    fails = set() if script.is_filled_in else _failing(script) & texts.keys()
     lines = sorted(texts, key=lambda line: (line not in fails, line))
     if lines:
-        more = f", also line{'s' * (len(lines) > 2)} {', '.join(map(str, lines[1:6]))}" if lines[1:] else ""
-        message = f"{texts[lines[0]]} is to be filled in{more}"
+        message = f"{texts[lines[0]]} is to be filled in{also_at(lines)}"
         yield Violation(lines[0], message, severity="warning" if fails else None)
 
 
@@ -218,8 +216,9 @@ def _is_looked_up(one: Directive) -> bool:
 def time_missing(context: Context) -> Iterator[Violation]:
     script = context.script
     line = TABLE["time_lines"].get(script.kind)
-    by_queue = re.search(TABLE["queues_by_time"].get(script.kind, "(?!)"), script.directive_value("queue"))
-    if line and script.active_directives and script.directive("walltime") is None and not by_queue:
+    given = "\n".join(one.text for one in script.active_directives)
+    by_queue = re.search(TABLE["times_by_queue"].get(script.kind, "(?!)"), given)
+    if line and given and script.directive("walltime") is None and not by_queue:
         message = "no walltime is requested: the queue's default holds"
         yield Violation(None, message, f"request a time: `{line}`")
 
@@ -293,7 +292,8 @@ def _is_refused(form: str, value: str | None) -> bool:
 def option_value_refused(context: Context) -> Iterator[Violation]:
     empty = [one for one in context.script.active_directives if one.value == "" and one.name in _NEVER_EMPTY]
     for found in (*_with_problem(context, "empty"), *empty):
-        yield Violation(found.line, f"{found.text}: {found.reader.submit_command} refuses it without a value")
+        refused = f"{found.reader.submit_command} refuses it without a value, or the job cannot start"
+        yield Violation(found.line, f"{found.text}: {refused}")
     for one in (one for one in context.script.active_directives if one.one_dash):
         message = f"{one.text}: one dash begins a short option, this reads as {one.text[:2]} {one.text[2:]}"
         yield Violation(one.line, message, f"write -{one.text}", "warning" if one.name in _TEXTS else None)

@@ -10,6 +10,7 @@ from hpclaunch.lint.known_variables import TABLE
 from hpclaunch.lint.launch_lines import Launch, Option
 from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
 from hpclaunch.lint.program_words import line_of, program_words, torch_run
+from hpclaunch.lint.rules.resource_rules import has_several_jobs
 from hpclaunch.shell.arithmetic import MAX_VALUE, Bounds, bounds
 from hpclaunch.shell.shell_syntax import Command, Part, variable_name
 
@@ -137,12 +138,13 @@ def master_port_too_high(context: Context) -> Iterator[Violation]:
 @rule("master-port-fixed")
 def master_port_fixed(context: Context) -> Iterator[Violation]:
     alone = context.owns_node or not 0 < (context.requested.gpus_of_node or 0) < _FEWEST_GPUS
-    severity: Severity | None = "note" if alone else None
+    usual = TABLE["default_ports"] if not has_several_jobs(context.script) else range(_MOST_PORT)
     seen: set[int] = set()
     for line, name, port, high in _ports(context.script):
         if port == high and not _EPHEMERAL[0] <= port <= _EPHEMERAL[1] and line not in seen:
             seen.add(line)
             message = f"{name} is always {port}, for every job"
+            severity: Severity | None = "note" if alone or port not in usual else None
             yield Violation(line, message, _port_of_job(context), severity)
 
 

@@ -145,9 +145,17 @@ def _where(script: Script, command: Command) -> set[str]:
     fed = fed or script.input_from < command.start
     asked = command.condition or command.after == "||"
     places = {"if": asked, "function": command.function, "input": fed}
+    places["loaded"] = _may_have_path(script, command)
     places["tested"] = command.after == "&&" and _SAID.match(script.text, command.end) is not None
     shells = script.language, *re.findall(r"\b[kz]sh\b", script.text)  # these may read it, too: zsh -c TEXT
     return {command.name, *shells, *(name for name, here in places.items() if here)}
+
+
+def _may_have_path(script: Script, command: Command) -> bool:
+    """Tell whether PATH may have folders of software where a command runs."""
+    before = (one.name for one in script.commands if one.start < command.start)
+    loads = not {"module", "ml", ".", "source", "eval"}.isdisjoint(before)
+    return loads or "PATH" in script.variables.assignments
 
 
 def _holds(row: dict[str, str], context: Context, command: Command) -> bool:

@@ -10,7 +10,7 @@ from pathlib import PurePath
 
 from hpclaunch.lint.batch_script import BROKEN_SHEBANG, JOINED, Script
 from hpclaunch.lint.launch_lines import SRUN_OPTIONS
-from hpclaunch.lint.lint_rule import RULES, Context, Edit, Severity, Violation, rule
+from hpclaunch.lint.lint_rule import RULES, Context, Edit, Severity, Violation, also_at, rule
 from hpclaunch.plural import counted
 from hpclaunch.scheduler.directive_reader import (
     Directive,
@@ -345,9 +345,10 @@ def directive_ignored(context: Context) -> Iterator[Violation]:
     end = min(map(_end_of_script, context.script.commands), default=inf)
     begin = _first_command_below(context)
     unread = (d for d in reversed(context.script.directives) if not d.active and begin < d.line < end)
-    lines = {d.line: d.text for d in unread}
-    for line, text in sorted(lines.items()):
-        yield Violation(line, f"{text} comes after the first command and is ignored")
+    texts = {d.line: d.text for d in unread}
+    for line in sorted(texts)[:1]:
+        message = f"{texts[line]} comes after the first command and is ignored{also_at(sorted(texts))}"
+        yield Violation(line, message)
 
 
 def _first_command_below(context: Context) -> float:
@@ -435,7 +436,7 @@ def output_folder_missing(context: Context) -> Iterator[Violation]:
 def array_output_shared(context: Context) -> Iterator[Violation]:
     script = context.script
     differs = script.reader.array_file if script.reader else None
-    if differs is None or not _has_several_jobs(script) or script.has_option("open-mode"):
+    if differs is None or not has_several_jobs(script) or script.has_option("open-mode"):
         return
     for found in filter(None, (script.directive("output"), script.directive("error"))):
         name = (found.value or "/dev/").replace("%%", "")
@@ -444,7 +445,8 @@ def array_output_shared(context: Context) -> Iterator[Violation]:
             yield Violation(found.line, f"every job of the array empties {found.value} and writes into it")
 
 
-def _has_several_jobs(script: Script) -> bool:
+def has_several_jobs(script: Script) -> bool:
+    """Tell whether the script asks for an array of several jobs."""
     found = last_directive(script.active_directives, "array")
     array = re.fullmatch(r"(\d+)(?:-(\d+)\S*|,\S+)", (found and found.value) or "")
     return array is not None and array[1] != array[2]

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from itertools import takewhile
 
 from hpclaunch.lint.batch_script import Script
+from hpclaunch.lint.known_variables import TABLE
 from hpclaunch.lint.lint_rule import Context, Violation, rule
 from hpclaunch.lint.program_words import program_words
 from hpclaunch.lint.rules.module_rules import ever_loaded
@@ -37,7 +38,7 @@ def _defines_conda(command: Command) -> bool:
 
 @rule("container-without-gpu")
 def container_without_gpu(context: Context) -> Iterator[Violation]:
-    given = re.search(r"(SINGULARITY|APPTAINER)_NV\b|(?i:rocm|mi[23]\d\d|\bhip)", context.script.text)
+    given = re.search(rf"(SINGULARITY|APPTAINER)_NV\b|{TABLE['of_amd']}", context.script.text)
     if given or (context.node is not None and context.node.gpu_vendor != "nvidia"):  # AMD's need no option
         return
     within = _containers(context.script)

@@ -24,6 +24,8 @@ _LIMITS, _OWN_SLOTS = (TABLE[name].split() for name in ("limits", "own_slots"))
 _OWN = re.compile(r"\.{0,2}/")
 _UNSET_TASKS = re.compile(r"unset\s.*SLURM_NTASKS|SLURM_NTASKS=")
 _STEP_TASKS = ("ntasks", "n", "het-group", "pack-group", "ntasks-per-gpu", "gpus-per-task")
+_ONE_THREAD = re.compile(rf"(\S*/)?({TABLE['one_thread']})( |$)")
+_TRAINS = re.compile(r"(\S*/)?(python[\d.]*|torchrun|accelerate|deepspeed)( |$)")
 _NO_PROGRAM = re.compile("|".join(TABLE["starts_none"]))
 _GPU_BY_RANK = re.compile(r"VISIBLE_DEVICES|MPS|gpu-bind(?![= ][\"']?(v(erbose)?,)?none)")
 _MOST_RANKS = 16
@@ -114,8 +116,20 @@ def one_cpu_per_gpu_rank(context: Context) -> Iterator[Violation]:
     gpus = requested.gpus or requested.gpus_per_node or requested.gpus_per_task
     if gpus is None or not gpus.value or _asks_for_cpus(context) or _gets_cpus(context):
         return
-    message = f"{gpus.text} requests GPUs, but nothing requests more than one CPU per task"
-    yield Violation(gpus.line, message, None, None if context.node else "note")
+    started = [" ".join(program_words(context.script, one)) for one in _real(context.script)]
+    if not _needs_one_core(context.script, started):
+        message = f"{gpus.text} requests GPUs, but nothing requests more than one CPU per task"
+        yield Violation(gpus.line, message, None, None if _trains(context, started) else "note")
+
+
+def _needs_one_core(script: Script, started: list[str]) -> bool:
+    """Tell whether all programs that a script starts have one thread by default."""
+    return bool(started) and all(map(_ONE_THREAD.match, started)) and "OMP_NUM_THREADS" not in script.text
+
+
+def _trains(context: Context, started: list[str]) -> bool:
+    """Tell whether Python runs on a node that is known: it loads data while the GPU computes."""
+    return context.node is not None and any(map(_TRAINS.match, started))
 
 
 def _gets_cpus(context: Context) -> bool:
@@ -297,12 +311,17 @@ def _nodes_of_step(context: Context, launch: Launch) -> int | None:
     return count - int(less[1]) if less and count else context.script.number(launch, "nodes")
 
 
+def _by_launcher(script: Script) -> list[Launch]:
+    return [one for one in script.launches if one.by_launcher]
+
+
 @rule("srun-without-program")
 def srun_without_program(context: Context) -> Iterator[Violation]:
     script = context.script
-    for launch in script.launches if script.is_posix and not script.shell.template else ():
+    filled_in = script.shell.template or script.is_filled_in
+    for launch in _by_launcher(script) if script.is_posix and not filled_in else ():
         words = " ".join(word.visible for word in launch.command.words)
-        alone = launch.by_launcher and not launch.program and launch.options
+        alone = launch.options and not launch.program
         if alone and not (_NO_PROGRAM.search(words) or script.has_option("wrap")):
             yield Violation(launch.line, f"{launch.name} has no program: its line ends after the options")
 

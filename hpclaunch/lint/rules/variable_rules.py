@@ -52,11 +52,16 @@ def variable_undefined(context: Context) -> Iterator[Violation]:
     ]
     found += [ref for ref in _other_sites_uses(context) if ref not in found]
     for ref in found[:_MOST]:
-        yield Violation(ref.line, _unset_message(context, ref.name), None, _if_joined(script, ref))
+        yield Violation(ref.line, _unset_message(context, ref.name), None, _if_sure(script, ref))
 
 
-def _if_joined(script: Script, ref: Ref) -> Severity | None:
-    """Return a warning where a name without braces begins with that of a variable, as in ``$USER_data``."""
+def _if_sure(script: Script, ref: Ref) -> Severity | None:
+    """Return a warning where ``set -u`` ends the script at a name that no environment has by custom.
+
+    Or where a name without braces begins with that of a variable, as in ``$USER_data``.
+    """
+    if script.on_from("u", "nounset") < ref.offset and re.search("[a-z]", ref.name):
+        return "warning"
     cut = re.match(r"([A-Z][A-Z0-9_]*)_[a-z]", ref.name)
     known = cut is not None and script.variables.is_set(cut[1])
     return "warning" if known and script.text.startswith(f"${ref.name}", ref.offset) else None
@@ -368,15 +373,20 @@ def scheduler_variable_unset(context: Context) -> Iterator[Violation]:
         lacks = options and own.fullmatch(name) and name not in known
         if lacks and not any(map(script.has_option, options)):
             option = script.reader.shown(options[0])
-            severity = _doubt(script, option) if elsewhere else None
+            severity = _doubt(script, name, option)
             yield Violation(ref.line, f"${name} is empty: {option} is not given", f"give {option}", severity)
 
 
-def _doubt(script: Script, option: str) -> Severity | None:
-    """Return a note for an option that may be on the command line, unless a line switches it off."""
+def _doubt(script: Script, name: str, option: str) -> Severity | None:
+    """Return a note where a variable is only printed, or the option may be on the command line.
+
+    It is not there where a line switches it off.
+    """
     sentinel = script.reader.sentinel if script.reader else ""
     off = re.search(rf"(?m)^##+ *{sentinel} +{option}\b", script.text)
-    return None if off or script.has_option("J") or script.has_option("t") else "note"
+    given = off or script.has_option("J") or script.has_option("t")
+    elsewhere = name in TABLE["by_command_line"] and not given
+    return "note" if elsewhere or _only_shown(script, name) else None
 
 
 @rule("test-bracket-joined")

@@ -1,6 +1,6 @@
 #!/bin/bash
 #$ -cwd
-#$ -q longhorn.q
+#$ -pe mpi 20
 ./app
 # site: unknown
 # expect: - time-missing

@@ -1,0 +1,6 @@
+#!/bin/bash
+#SBATCH --nodes=1
+#SBATCH --time=01:00:00
+source load_module.sh
+srun ./app
+# site: unknown

@@ -1,0 +1,7 @@
+#!/bin/bash
+#PBS -q longhorn
+#PBS -l nodes=1:ppn=4
+cd "$PBS_O_WORKDIR"
+./app
+# site: unknown
+# expect: - time-missing

@@ -1,0 +1,5 @@
+#!/bin/bash
+#PBS -m n
+cd "$PBS_O_WORKDIR"
+mpirun -hostfile "$PBS_NODEFILE" ./app
+# site: unknown

@@ -1,0 +1,5 @@
+#!/bin/bash
+#BSUB -q long
+#BSUB -n 4
+./app
+# site: unknown

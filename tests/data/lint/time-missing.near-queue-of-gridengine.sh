@@ -1,0 +1,5 @@
+#!/bin/bash
+#$ -cwd
+#$ -q all.q@node1
+./app
+# site: unknown

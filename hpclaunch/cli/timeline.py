@@ -35,7 +35,8 @@ def command(sources: tuple[str, ...], **options: Any) -> None:
         if options["repair"]:
             _repair(paths, options["repair"])
             return
-        files = _read(paths, strict=record is None and not all(Path(source).is_dir() for source in sources))
+        strict = record is None and not all(Path(source).is_dir() for source in sources)
+        files = _read(paths, record, strict=strict)
         _report(files, record, options, paths)
 
 
@@ -67,6 +68,7 @@ def _of_job(name: str, index: int | None, stack: ExitStack) -> tuple[JobRecord, 
 
     from hpclaunch.api import find_job, update
     from hpclaunch.observe.job_timelines import brought, timeline_files
+    from hpclaunch.scheduler.scheduler_interface import FINAL_STATES
 
     handle = find_job(name)
     update([handle])  # whether it has failed since the last look
@@ -76,17 +78,19 @@ def _of_job(name: str, index: int | None, stack: ExitStack) -> tuple[JobRecord, 
     with handle.connected() as host:
         files = timeline_files(host, handle.record, index)
         if not files:
-            asked = record.request.get("profile") is not None
-            case = "timeline: nothing recorded" if asked else "timeline: none"
-            raise BadInputError.case(case, record=record)
+            asked = [name for name in ("profile", "timeline") if record.request.get(name) is not None]
+            case = "nothing recorded" if "profile" in asked else "none"
+            case = "not yet" if asked and record.state not in FINAL_STATES else case
+            raise BadInputError.case(f"timeline: {case}", record=record)
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hpclaunch-timeline-")))
         return record, brought(host, record, files, folder)
 
 
-def _read(paths: Mapping[str, Path], *, strict: bool) -> list[TimelineFile]:
+def _read(paths: Mapping[str, Path], record: JobRecord | None, *, strict: bool) -> list[TimelineFile]:
     """Read the files; of a folder's those that are no timeline are passed over with a note, unless
     ``strict``: then only those of ranks that ended before their first event."""
     from hpclaunch.observe.job_timelines import read_timelines
+    from hpclaunch.scheduler.scheduler_interface import FINAL_STATES
     from hpclaunch.timeline.read_timeline import NoEventsError
 
     def left_out(error: BadInputError) -> None:
@@ -94,7 +98,12 @@ def _read(paths: Mapping[str, Path], *, strict: bool) -> list[TimelineFile]:
             raise error
         click.echo(f"note: left out: {error.message}", err=True)
 
-    return read_timelines(paths, left_out)
+    try:
+        return read_timelines(paths, left_out)
+    except NoEventsError:
+        if record is None or record.state in FINAL_STATES:
+            raise
+        raise BadInputError.case("timeline: not yet", record=record) from None
 
 
 def _report(

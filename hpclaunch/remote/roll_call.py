@@ -607,7 +607,7 @@ REMEDIES = {
     "blocked": "look at that file: a FIFO without a writer, a lock, a file system that does not answer",
     "missing": "a rank that has ended cannot answer: hpclaunch logs, hpclaunch status",
     "behind": "the other ranks wait for it: its stack, below, tells where it is",
-    "over": "its program has ended while they wait: hpclaunch logs --rank; python -m mpi4py ends all ranks",
+    "over": "its program left early, or raised an exception, by which python -m mpi4py would end all ranks",
     "slow": "the other ranks wait for it, and it moves: hpclaunch timeline shows by how much it is late",
 }
 

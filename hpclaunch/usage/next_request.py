@@ -66,8 +66,7 @@ def _held_back(one: NextRequest, why: str | None) -> NextRequest:
 def _crowded(nodes: Sequence[NodeUse], ranks: Sequence[RankUse]) -> str | None:
     """Return on which node processes of others took CPUs that ranks may have waited for; None: on none."""
     for node in nodes:
-        others = others_busy(node, ranks)
-        if others > _CROWD * node.cpus and (node.cpus_busy or 0.0) > (1 - _CROWD) * node.cpus:
+        if (others := others_busy(node, ranks)) > _CROWD * node.cpus > node.cpus - (node.cpus_busy or 0.0):
             busy = f"{others:.1f} of {node.cpus} CPUs of {node.node}"
             return f"processes of others kept {busy} busy: alone, ranks may keep more busy"
     return None

@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from hpclaunch.cli.main import program
+from hpclaunch.job.store import Store
 from tests.testbed.cluster import Slurm
 from tests.timeline.faults import FAULTS, Fault, diagnosis, mistake
 
@@ -59,6 +60,26 @@ def test_a_program_without_a_hook_runs_as_it_is_and_the_summary_says_why_there_i
     assert answer.exit_code == 3
     assert "--profile has recorded nothing" in answer.output
     assert "the program gives no hook" in answer.output
+
+
+def test_of_a_job_that_runs_it_is_said_that_no_step_is_there_yet(tmp_path: Path, monkeypatch: Any) -> None:
+    """Without a file, and with the file that Horovod has only opened."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text("import time\ntime.sleep(60)\n")
+    words = ["submit", "--site", "local", "--profile", "3", "--no-wait", "--", sys.executable, "train.py"]
+    assert CliRunner().invoke(program, words).exit_code == 0
+    try:
+        (record,) = Store().list()[0]
+        for written in (None, "[\n"):
+            if written:
+                (Path(record.folder) / "timeline.json").write_text(written)
+            answer = CliRunner().invoke(program, ["timeline", "last"])
+            assert (answer.exit_code, "no step of it is in a timeline so far" in answer.output) == (3, True)
+            assert "gives no hook" not in answer.output
+    finally:
+        CliRunner().invoke(program, ["cancel", "last"])
+    answer = CliRunner().invoke(program, ["timeline", "last"])
+    assert "no event of a timeline is in it" in answer.output
 
 
 @pytest.mark.mpi

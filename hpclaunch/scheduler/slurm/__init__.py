@@ -202,10 +202,9 @@ def _attach_components(job: scheduler_interface.RunningJob) -> tuple[tuple[str, 
 
 def _attach_step(job: scheduler_interface.RunningJob, group: tuple[str, ...], count: int) -> tuple[str, ...]:
     """Start a step that takes nothing from the job's own steps, is not bound, and not an MPI program."""
-    sizes = (f"--nodes={count}", f"--ntasks={count}", "--ntasks-per-node=1")
+    sizes = (f"--nodes={count}", f"--ntasks={count}", "--ntasks-per-node=1", f"--job-name={LOOK}")
     sharing = ("--overlap", "--cpu-bind=none", "--mem-bind=none", "--mpi=none", "--kill-on-bad-exit=0")
-    quiet = (f"--job-name={LOOK}", "--input=none", "--quiet")
-    return ("srun", f"--jobid={job.id}", *group, *sizes, *sharing, *quiet)
+    return ("srun", f"--jobid={job.id}", *group, *sizes, *sharing, "--input=none", "--quiet")
 
 
 SCHEDULER = SlurmScheduler(

@@ -71,7 +71,8 @@ def sync_folder(host: Host, source: Path, target: str, cache: str, note: Note = 
     cannot be copied (it names the file), RefusedError where a step fails on the host.
     """
     manifest = read_tree(source, note)
-    trees = f"{cache}/{_key(source)}"
+    place = f"{socket.gethostname()}:{os.path.abspath(source)}"  # folders and machines of the user differ
+    trees = f"{cache}/{hashlib.sha256(os.fsencode(place)).hexdigest()[:16]}"
     return with_retry(lambda: _sync(host, source, manifest, target, trees, note))
 
 
@@ -122,12 +123,6 @@ def _do(host: Host, step: str, *arguments: str, stdin: bytes = b"") -> None:
 def _check(host: Host, answer: CommandResult) -> None:
     if answer.exit_code != 0:
         raise RefusedError(f"the code could not be copied to {host.name}: {answer.stderr.strip()}")
-
-
-def _key(source: Path) -> str:
-    """Return a name for the source, different for each folder and each machine of this user."""
-    place = f"{socket.gethostname()}:{os.path.abspath(source)}"
-    return hashlib.sha256(os.fsencode(place)).hexdigest()[:16]
 
 
 def _name(manifest: bytes) -> str:

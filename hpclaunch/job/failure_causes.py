@@ -31,7 +31,7 @@ def failure_of(record: JobRecord, log: FailureLog) -> Failure:
         own = len(said)
         lines = (*said, *(line for line in _last_lines(log.lines) if line not in said))
     return Failure(
-        rank=found.rank or ("0" if found.error and record.tasks == 1 and not found.candidates else None),
+        rank=found.rank or _only_rank(found, record, log),
         candidates=found.candidates,
         node=_node_of(found, record),
         exit_code=found.failed.exit_code if found.failed else None,
@@ -43,6 +43,14 @@ def failure_of(record: JobRecord, log: FailureLog) -> Failure:
         stderr_rank=whose if own else None,
         stderr_lines=own,
     )
+
+
+def _only_rank(found: Verdict, record: JobRecord, log: FailureLog) -> str | None:
+    """Return the rank of a job that has one, unless the job ended before it started."""
+    if not found.error or record.tasks != 1 or found.candidates:
+        return None
+    began = record.binding.ranks if record.binding else "missing" not in {p.status for p in record.preflight}
+    return "0" if began or log.stderr else None
 
 
 def _with_end(lines: tuple[str, ...], found: tuple[str, ...]) -> tuple[str, ...]:

@@ -70,7 +70,7 @@ def list_results(host: Host, record: JobRecord, paths: Sequence[str]) -> Listing
                 left_out.append(found)
             elif found is not None:
                 files[found.name] = found
-    return Listing(files=tuple(files.values()), left_out=tuple(left_out))
+    return Listing(files=tuple(files[name] for name in sorted(files)), left_out=tuple(left_out))
 
 
 def _named(workdir: str, path: str) -> tuple[str, str]:
@@ -158,12 +158,12 @@ def fetch(
 
 def _contents(host: Host, files: Sequence[RemoteFile]) -> Iterator[tuple[RemoteFile, Iterable[bytes]]]:
     """Yield each file with its bytes in pieces; many small files come in one round trip."""
-    small = [file for file in files if file.size <= _SMALL_BYTES]
-    for start in range(0, len(small), _TOGETHER):
-        together = small[start : start + _TOGETHER]
-        found = host.read_files([file.source for file in together])
-        yield from ((file, [found.get(file.source, b"")]) for file in together)
-    yield from ((file, _pieces(host, file)) for file in files if file.size > _SMALL_BYTES)
+    for start in range(0, len(files), _TOGETHER):
+        together = files[start : start + _TOGETHER]
+        found = host.read_files([file.source for file in together if file.size <= _SMALL_BYTES])
+        for file in together:
+            small = file.size <= _SMALL_BYTES
+            yield file, [found.get(file.source, b"")] if small else _pieces(host, file)
 
 
 def _pieces(host: Host, file: RemoteFile) -> Iterator[bytes]:

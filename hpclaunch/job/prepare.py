@@ -1,7 +1,9 @@
 """From settings to a job that is ready to be planned: its site, its node, its allocation, its software."""
 
+import datetime as dt
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -10,8 +12,10 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.job.find_out import find_out, seen_in
 from hpclaunch.job.settings_files import refused_by_centre, sites_without_profile
+from hpclaunch.package_data import note_text
 from hpclaunch.plan.launch_plan import KnownJob
 from hpclaunch.plan.request import JobRequest, Problem, Setting
+from hpclaunch.plan.request_rules import begin_time
 from hpclaunch.plan.request_texts import check_secrets, check_texts
 from hpclaunch.plan.settings import Layer, highest, merge
 from hpclaunch.plan.software_choice import with_software
@@ -115,7 +119,7 @@ def settle(
         profile=profile,
         is_file=is_file,
         problems=(*without_queue, *refused_by_centre(settings)),
-        notes=tuple(sites_without_profile()),
+        notes=(*sites_without_profile(), *_over_already(request, scheduler, host)),
     )
     # On another host the files are read when there is a connection to it.
     folder = mode.sync or (Path(workdir) if host is None else None)
@@ -133,6 +137,14 @@ def settle(
         host=host,
         sync=mode.sync,
     )
+
+
+def _over_already(request: JobRequest, scheduler: Scheduler, host: str | None) -> Iterator[str]:
+    """Yield a note where the time before which the job must not start is past."""
+    begin = begin_time(scheduler, request)
+    zones = dt.timedelta(hours=26 if host else 0)  # a host may be in another one, 26 hours away at most
+    if begin is not None and begin + zones < dt.datetime.now():
+        yield note_text("begin: past", begin=request.begin)
 
 
 def _with_nodes(

@@ -172,8 +172,17 @@ _DROPPED = (
 )
 
 
-def _rows(document: StudyDocument) -> list[tuple[str, ...]]:
-    return [
+def _with_error(value: float, relative: float | None, form: str) -> str:
+    return f"{value:{form}}" + (f" +- {value * relative:.2g}" if relative else "")
+
+
+def _shown(value: float | None, form: str) -> str:
+    return "" if value is None else format(value, form)
+
+
+def columns(document: StudyDocument) -> tuple[list[str], list[list[str]]]:
+    """Return header and rows without the columns that are empty."""
+    rows: list[tuple[str, ...]] = [
         (
             _shown(point.nodes, "d"),
             str(point.size),
@@ -191,19 +200,6 @@ def _rows(document: StudyDocument) -> list[tuple[str, ...]]:
         for point in document.points
         for known in (document.facts.get(str(point.size), PointFacts()),)
     ]
-
-
-def _with_error(value: float, relative: float | None, form: str) -> str:
-    return f"{value:{form}}" + (f" +- {value * relative:.2g}" if relative else "")
-
-
-def _shown(value: float | None, form: str) -> str:
-    return "" if value is None else format(value, form)
-
-
-def columns(document: StudyDocument) -> tuple[list[str], list[list[str]]]:
-    """Return header and rows without the columns that are empty."""
-    rows = _rows(document)
     header = [unit_name(document.points) if name == "size" else name for name in _HEADER]
     return without_empty(header, rows)
 

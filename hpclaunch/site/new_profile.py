@@ -96,6 +96,9 @@ _ADD = "Add account, queues, modules and fabric."
 def _text(name: str, base: str, document: dict[str, Any], head: str) -> str:
     begin = {"schema": 1, "name": name, "description": None, "extends": base, "status": "production"}
     document, stubs = {**begin, **document}, text_beside(__file__, "profile_stubs.txt")
+    if document.get("queues"):
+        head = head.replace(" queues,", "")
+        stubs = stubs.partition("# queues:")[0]
     return head + yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=110) + stubs
 
 

@@ -179,18 +179,14 @@ def _bind(variable: str, binds: tuple[str, ...], reason: str) -> Line:
 def _each_folder(profile: SiteProfile, bad: str, action: str) -> str:
     """Return a loop over the job's folders, ``$folder``, in full ``$real``; ``bad``: signs of no path."""
     said = "a comma or colon" if "," in bad else "a colon"
-    return continued("for", "folder", "in", *_folders(profile)[:-1], '"$PWD";', "do") + (
+    storage = [double_quote(each.path) for name, each in profile.storage.items() if name != "home"]
+    folders = [*storage, '"$HPCLAUNCH_JOB_FOLDER"', '"$HPCLAUNCH_FILES"', '"$PWD";']
+    return continued("for", "folder", "in", *folders, "do") + (
         '\n  real=$(readlink -e -- "$folder") && [ "$real" != / ] || continue\n'
         f'  case $folder$real in *{bad}*) echo "hpclaunch: {said} keeps $folder out" >&2; continue ;; esac\n'
         f"  {action}\n"
         "done"
     )
-
-
-def _folders(profile: SiteProfile) -> list[str]:
-    """Return shell words: the folders that a container sees. Runtimes bind the home folder themselves."""
-    storage = [double_quote(each.path) for name, each in profile.storage.items() if name != "home"]
-    return [*storage, '"$HPCLAUNCH_JOB_FOLDER"', '"$HPCLAUNCH_FILES"', '"$PWD"']
 
 
 def _definition(container: JobContainer, profile: SiteProfile) -> Iterator[Line]:

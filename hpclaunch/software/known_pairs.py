@@ -80,25 +80,15 @@ def bad_pairs(
     )
 
 
-_FAMILIES = (
-    (r"cray[ -]?mpich|libmpi_(cray|gnu|nvidia|amd|intel)", "Cray MPICH"),
-    (r"intel\(r\) mpi|intel mpi|/impi/", "Intel MPI"),
-    (r"mvapich", "MVAPICH"),
-    (r"open ?mpi|libmpi(_cxx)?\.so\.40|ompi_", "Open MPI"),
-    (r"mpich|libmpi(cxx)?\.so\.12", "MPICH"),
-)
-# One ABI since 2014 (MPICH ABI Compatibility Initiative): any of them runs a program linked with another.
-_MPICH_ABI = {"MPICH", "Cray MPICH", "Intel MPI", "MVAPICH"}
-
-
 def mpi_family(text: str) -> str | None:
     """Return Open MPI, MPICH, Cray MPICH, Intel MPI or MVAPICH; None: the text names none."""
-    return next((name for pattern, name in _FAMILIES if re.search(pattern, text, re.IGNORECASE)), None)
+    families = package_table(_TABLE)["mpi_families"].items()
+    return next((name for name, pattern in families if re.search(pattern, text, re.IGNORECASE)), None)
 
 
 def compatible(one: str, other: str) -> bool:
     """Return whether a program linked with one family runs with the library of another."""
-    return one == other or {one, other} <= _MPICH_ABI
+    return one == other or {one, other}.issubset(package_table(_TABLE)["mpich_abi"])
 
 
 def linked_mpi(ldd: str) -> tuple[tuple[str, str], ...]:

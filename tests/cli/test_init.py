@@ -48,7 +48,6 @@ def written(home: Path) -> set[str]:
 @pytest.mark.parametrize(
     ("given", "missing"),
     [
-        ([], ["--python-from"]),  # no scheduler is here: the site is this machine, as for submit
         (["--site", "lumi-g"], ["--account", "--python-from"]),
         (["--site", "local"], ["--python-from"]),
         ([*LUMI, "--python-from", "venv"], ["--venv"]),
@@ -61,6 +60,21 @@ def test_without_a_terminal_the_missing_options_are_named(
     assert "no terminal to ask on" in said
     assert said.partition("missing: ")[2].strip() == ", ".join(missing)
     assert written(home) == set()
+
+
+def test_without_a_terminal_the_site_that_submit_detects_is_taken(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cluster that no profile describes is not: its user names the site."""
+    (home / "sbatch").write_text("#!/bin/sh\n")
+    (home / "sbatch").chmod(0o700)
+    monkeypatch.setenv("PATH", f"{home}:{os.environ['PATH']}")
+    monkeypatch.setenv("SLURM_CLUSTER_NAME", "elsewhere")
+    assert "missing: --site, --account (where" in init(code=2).stderr
+    monkeypatch.setenv("SLURM_CLUSTER_NAME", "lumi")
+    assert init(code=2).stderr.rstrip().endswith("missing: --account, --python-from")
+    done = init("--account", "project_465000001", "--python-from", "path", "--json", "--", "true")
+    assert json.loads(done.stdout)["site"] == "lumi-g"
 
 
 def test_a_job_file_that_cannot_be_written_is_refused_before_all_else(home: Path) -> None:

@@ -13,7 +13,7 @@ from hpclaunch.job.binding_report import PREFIX, verdict
 from hpclaunch.job.failure_causes import bad_nodes, error_words, failure_of, first_death, refused_mask
 from hpclaunch.job.job_end import EndLogs, alone, explained
 from hpclaunch.job.log_extract import PREFLIGHT_PREFIX, Trace
-from hpclaunch.job.record import Failure
+from hpclaunch.job.record import Failure, NodeVerdict
 from hpclaunch.job.store import Store
 from tests.in_one_test import in_one_test
 from tests.testbed.kit import new_record
@@ -222,6 +222,22 @@ def test_the_only_rank_that_wrote_is_told_where_no_rank_is(tmp_path: Path) -> No
     failure = failure_of(record, FailureLog(stderr={"2": ("step 7", "the mesh is odd")}))
     assert (failure.rank, failure.stderr_rank, failure.stderr_lines) == (None, "2", 2)
     assert dict(_who(failure, 4))["rank"] == "not known; the stderr of rank 2 has these lines"
+
+
+def test_of_one_rank_a_failure_of_the_set_up_is_not_the_ranks(tmp_path: Path) -> None:
+    """It reported no binding and wrote nothing; where none was planned that is not known."""
+    record = replace(new_record(Store(tmp_path), "slurm", tmp_path), tasks=1, exit_code=127)
+    said = "/jobs/1/job.sh: line 19: module: command not found"
+    silent = replace(record, binding=verdict("", 1))
+    failure = failure_of(silent, FailureLog(lines=(said,)))
+    assert (failure.rank, failure.cause) == (None, "module system")
+    assert "rank" not in dict(_who(failure, 1))
+    assert failure_of(record, FailureLog(lines=(said,))).rank == "0"
+    assert failure_of(silent, FailureLog(lines=(said,), stderr={"0": (said,)})).rank == "0"
+    report = PREFIX + "rank=0 host=n1 local_rank=0 cpus=0 planned=0 verdict=ok\n"
+    assert failure_of(replace(record, binding=verdict(report, 1)), FailureLog(lines=(said,))).rank == "0"
+    found = NodeVerdict(host="n1", check="gpus", status="missing", evidence="3 of 4")
+    assert failure_of(replace(record, preflight=(found,)), FailureLog(lines=(said,))).rank is None
 
 
 def test_a_task_with_several_ranks_names_none_of_its_candidates(tmp_path: Path) -> None:

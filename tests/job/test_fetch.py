@@ -65,6 +65,8 @@ def test_what_a_job_left_comes_home(job: JobRecord, plain_sshd: Sshd, home: Path
     reach(home, plain_sshd)
     answer = hpclaunch("fetch", job.id, cwd=home)
     assert answer.returncode == 0, answer.stderr
+    names = [line.partition("  ")[0] for line in answer.stdout.splitlines()]
+    assert names[1:] == ["job.sh", "out.log", "tool"], "in the order of their names, the large one, too"
     here = home / job.id
     made = os.fsdecode(b"code/old\n\xc3\xbc \xe2\x80\xae/made \xff")
     assert files_below(here) == {"job.sh", "out.log", "tool", made}
@@ -162,12 +164,12 @@ def test_a_file_is_whole_or_not_there_and_never_longer_than_announced(
     job: JobRecord, lying: Callable[..., None], home: Path
 ) -> None:
     lying(
-        ("f", "3", "1", "644", f"{job.folder}/tool"),
-        ("f", "99999999999999", "1e300", "644", f"{job.folder}/job.sh"),
+        ("f", "3", "1", "644", f"{job.folder}/job.sh"),
+        ("f", "99999999999999", "1e300", "644", f"{job.folder}/tool"),
     )
     with connect("login") as host:
         listing = list_results(host, job, ())
-        with pytest.raises(RefusedError, match="only 12 of 99999999999999 bytes"):
+        with pytest.raises(RefusedError, match="only 7 of 99999999999999 bytes"):
             fetch(host, listing.files, home / "to")
-    assert (home / "to" / "tool").read_text() == "run"
-    assert files_below(home / "to") == {"tool"}
+    assert (home / "to" / "job.sh").read_text() == "#!/"
+    assert files_below(home / "to") == {"job.sh"}

@@ -140,6 +140,10 @@ def test_on_a_login_node_the_scheduler_describes_the_nodes(login_node: Path) -> 
     assert answer.returncode == 0, answer.stderr
     assert "as none of Slurm's nodes has" in answer.stderr
     assert "2 nodes with 128 cores and 8 GPUs, as Slurm describes them" in answer.stderr
+    text = (Path(os.environ["XDG_CONFIG_HOME"]) / "hpclaunch" / "sites" / "lab.yaml").read_text()
+    assert "# queues:" not in text, "they are listed"
+    assert "Add account, modules and fabric." in text
+    assert "# software:" in text
     made = load_site("lab")
     assert made.node is not None
     assert (made.node.cores, len(made.node.gpus), made.node.gpu_vendor, made.node.count) == (

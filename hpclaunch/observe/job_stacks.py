@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Literal, get_args
 
 import msgspec
@@ -96,20 +97,8 @@ class OtherProcess(msgspec.Struct, frozen=True, kw_only=True):
     state: str
 
 
-StacksKind = Literal[
-    "stopped",
-    "disk",
-    "blocked",
-    "mismatch",
-    "behind",
-    "over",
-    "slow",
-    "moving",
-    "alike",
-    "missing",
-    "unclear",
-    "none",
-]
+_WithRemedy = Literal["stopped", "disk", "blocked", "mismatch", "behind", "over", "slow", "missing"]
+StacksKind = Literal[_WithRemedy, "moving", "alike", "unclear", "none"]
 
 
 class StacksDocument(Document, frozen=True, kw_only=True):
@@ -267,18 +256,18 @@ def watched(calls: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return the last roll call with the ``progress`` of each rank; suspects are those that are stuck, and
     where none is and none moves, those of the last roll call."""
     last, reports = dict(calls[-1]), []
+    printed = _has_printed(calls)
     for one in last["by_rank"]:
         seen = [other for call in calls for other in call["by_rank"] if other["rank"] == one["rank"]]
         slow = 2 * sum(_waited_for(one["rank"], call) for call in calls) > len(calls)
-        progress = _progress(seen, slow=slow)
-        reports.append({**one, "progress": progress})
+        reports.append({**one, "progress": _progress(seen, slow=slow, printed=printed)})
     stuck = [one for one in reports if one["progress"] == "stuck"]
     moving = any(one["progress"] in ("slow", "fine") for one in reports)
     if stuck or moving:
         reports = [{**one, "suspect": one["progress"] == "stuck"} for one in reports]
     last["kind"] = _kind(last["kind"], stuck, moving=moving)
     suspects = [one["rank"] for one in reports if one["suspect"]]
-    finding = _finding(reports, len(calls))
+    finding = _finding(reports, len(calls)) + "; output came meanwhile" * printed
     more = {"remedy": REMEDIES.get(last["kind"]), "suspects": suspects, "finding": finding}
     return {**last, "by_rank": reports, **more}
 
@@ -290,17 +279,28 @@ def _kind(of_last: str, stuck: list[dict[str, Any]], *, moving: bool) -> str:
     return "stopped" if any(one["state"] in ("T", "t") for one in stuck) else kind_of_wait(stuck)
 
 
-def _progress(seen: Sequence[Mapping[str, Any]], *, slow: bool) -> str:
-    places = {(one["what"], one["number"], one["path"], one["at"]) for one in seen}
-    if len(places) > 1 or any(one["moved"] for one in seen):
+def _progress(seen: Sequence[Mapping[str, Any]], *, slow: bool, printed: bool) -> str:
+    if _moves(seen, printed=printed and slow):
         return "slow" if slow else "fine"
     if all(one["collective"] for one in seen):
         return "waits"
-    return "stuck" if any(map(_is_seen, seen)) else "unknown"
+    return "stuck" if any(_is_still(one, printed=printed) for one in seen) else "unknown"
 
 
-def _is_seen(one: Mapping[str, Any]) -> bool:
-    return bool((one["at"] and one["moved"] is False) or is_over({**one}))
+def _moves(seen: Sequence[Mapping[str, Any]], *, printed: bool) -> bool:
+    """Tell whether a rank moves; in steps of minutes all looks find it at one place, and output comes."""
+    places = {(one["what"], one["number"], one["path"], one["at"]) for one in seen}
+    return len(places) > 1 or any(one["moved"] for one in seen) or (printed and not is_over({**seen[-1]}))
+
+
+def _has_printed(calls: Sequence[Mapping[str, Any]]) -> bool:
+    """Tell whether output came between two looks: the time without any has not grown."""
+    known = [call["idle_s"] for call in calls if call["idle_s"] is not None]
+    return any(after <= before for before, after in pairwise(known))
+
+
+def _is_still(one: Mapping[str, Any], *, printed: bool) -> bool:
+    return bool(is_over({**one}) or (one["at"] and one["moved"] is False and not printed))
 
 
 def _waited_for(rank: int, call: Mapping[str, Any]) -> bool:

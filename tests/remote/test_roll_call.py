@@ -424,6 +424,20 @@ def test_a_rank_of_which_no_look_can_tell_whether_it_moves_is_not_called_stuck()
     assert "stuck: rank 1 (n1, GPU 1), now in load() (dataset.py:31)" in watch["finding"]
 
 
+def test_a_rank_that_is_at_one_place_while_output_comes_is_not_called_stuck() -> None:
+    """Steps of seven seconds: both looks of three seconds find the rank in the same sleep."""
+    ranks = [process(0, [[*LOAD, "time.sleep(7)"]], call="clock_nanosleep"), allreduce(1)]
+    calls = [called(ranks, idle_s=idle_s) for idle_s in (5, 1, 4)]
+    watch = watched(calls)
+    assert [one["progress"] for one in watch["by_rank"]] == ["slow", "waits"]
+    assert (watch["kind"], watch["suspects"]) == ("moving", [])
+    assert watch["finding"].endswith("; output came meanwhile")
+    silent = watched([called(ranks, idle_s=idle_s) for idle_s in (5, 8, 11)])
+    assert [one["progress"] for one in silent["by_rank"]] == ["stuck", "waits"]
+    ended = watched([called([over(0), allreduce(1)], idle_s=idle_s) for idle_s in (5, 1)])
+    assert ended["suspects"] == [0], "its program has ended, whatever the other ranks print"
+
+
 def test_collectives_that_do_not_match_are_named_by_their_numbers() -> None:
     ranks = [process(rank, [TRAIN]) for rank in range(4)]
     for one in ranks:

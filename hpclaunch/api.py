@@ -59,7 +59,7 @@ class _Connection:
     @contextmanager
     def connected(self) -> Iterator[Host]:
         """Keep one connection for all calls in this block; see `JobHandle.connected`."""
-        from hpclaunch.host.open_host import open_host
+        from hpclaunch.host.this_machine import open_host
 
         if self._host is not None:
             yield self._host
@@ -442,7 +442,7 @@ def update(handles: Sequence[JobHandle], note: Note | None = None) -> None:
 
     >>> update([handle])
     """
-    from hpclaunch.host.open_host import open_host
+    from hpclaunch.host.this_machine import open_host
 
     asked = {handle.record.host for handle in _open(handles)}
     if any(handle.record.state == "lost" for handle in handles):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @options("fetch")
 def command(job: str, paths: tuple[str, ...], to: Path | None, force: bool) -> None:
     """Bring the results of JOB here: its id or the start of it, its scheduler's id, or last."""
-    from hpclaunch.host.open_host import open_host
+    from hpclaunch.host.this_machine import open_host
     from hpclaunch.job.fetch_results import fetch, list_results
     from hpclaunch.job.job_documents import FetchDocument, FetchedFile
     from hpclaunch.job.store import Store

@@ -50,7 +50,7 @@ def command(
 
 def _bad_nodes(record: JobRecord) -> dict[str, str]:
     """Return the nodes that failed, each with the reason, and print them."""
-    from hpclaunch.host.open_host import open_host
+    from hpclaunch.host.this_machine import open_host
     from hpclaunch.job.failure_causes import bad_nodes
     from hpclaunch.job.follow_job import failed_nodes, log_text
     from hpclaunch.job.log_extract import read_traces

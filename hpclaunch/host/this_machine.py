@@ -1,8 +1,9 @@
-"""This machine as a host, and what tells it from others."""
+"""This machine as a host, what tells it from others, and the host of a name."""
 
 import os
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -10,6 +11,7 @@ import msgspec
 from hpclaunch.atomic_file import new_folder, write_file, write_files
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Call, Host, NoAnswerError, UnreadableFileError
+from hpclaunch.package_data import note_text
 
 
 class LocalHost(Host):
@@ -126,3 +128,22 @@ def machine_identity() -> MachineIdentity:
             boot_id = file.read().strip()
         pid_namespace = os.readlink("/proc/self/ns/pid")
     return MachineIdentity(host=os.uname().nodename, boot_id=boot_id, pid_namespace=pid_namespace)
+
+
+@contextmanager
+def open_host(name: str | None) -> Iterator[Host]:
+    """Yield this machine for None, else ``[user@]host[:port]`` over one ssh connection.
+
+    Raises RefusedError where the host cannot be reached, its key is unknown or changed, or it refuses.
+    """
+    if name is None:
+        yield LocalHost()
+        return
+    import shutil  # few commands leave this machine
+
+    from hpclaunch.host.ssh import connect
+
+    if shutil.which("ssh") is None:
+        print(f"hpclaunch: {note_text('ssh: no program')}", file=sys.stderr)
+    with connect(name) as host:
+        yield host

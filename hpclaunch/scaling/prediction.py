@@ -12,7 +12,6 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.package_data import note_text
 from hpclaunch.plural import counted
 from hpclaunch.scaling.calibration import TERMS, Calibration, calibrate, not_calibrated
-from hpclaunch.scaling.grid_cost import exchange_bytes, exchanges, grid_cost, grid_stages
 from hpclaunch.scaling.learned_range import Mixture, StepRange, learned_range, naive_fit, place_of
 from hpclaunch.scaling.machine_speed import HIDDEN, Machine, Parameter, node_sharing
 from hpclaunch.scaling.measured_sizes import MeasuredSize, deviation_of_repeats
@@ -26,6 +25,10 @@ from hpclaunch.scaling.strategy_costs import (
     LayerCost,
     Strategy,
     balanced_stages,
+    exchange_bytes,
+    exchanges,
+    grid_cost,
+    grid_stages,
     groups_of,
     layer_costs,
     main_layers,

@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 USER = subprocess.run(["id", "-un"], capture_output=True, text=True, check=True).stdout.strip()
 PROGRAM = """
 import sys
-from hpclaunch.host.open_host import open_host
+from hpclaunch.host.this_machine import open_host
 with open_host(sys.argv[1]) as host:
     print(host.run(["echo", "works"]).stdout, end="")
 """

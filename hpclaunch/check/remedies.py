@@ -31,7 +31,11 @@ class Remedies(msgspec.Struct, frozen=True, kw_only=True):
         }.get(name, "")
         if extra.strip() in command.split():
             extra = ""
-        return f"rebuild: {extra}{command}{self._or_from_site(framework)}"
+        ways = ""
+        if framework in ("pytorch", "torch", "tensorflow"):
+            why = "" if framework == "tensorflow" else "; torch from 2.1 on needs C++17"
+            ways = f"{why}; all ways: {self._plan(framework)}"
+        return f"rebuild: {extra}{command}{ways}"
 
     def first_install(self) -> str:
         """Return what to do where there is no Horovod."""
@@ -40,12 +44,6 @@ class Remedies(msgspec.Struct, frozen=True, kw_only=True):
     def _plan(self, framework: str) -> str:
         site = self.profile.name if self.profile else "local"
         return f"hpclaunch software plan --site {site} --for horovod-{_SHORT.get(framework, framework)}"
-
-    def _or_from_site(self, framework: str) -> str:
-        if framework not in ("pytorch", "torch", "tensorflow"):
-            return ""
-        why = "" if framework == "tensorflow" else "; torch from 2.1 on needs C++17"
-        return f"{why}; all ways: {self._plan(framework)}"
 
     def right_mpi(self, name: str) -> str:
         """Return how to bring the library and its MPI together."""

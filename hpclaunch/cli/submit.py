@@ -114,9 +114,13 @@ def show(
     for problem in plan.problems:
         click.echo(f"hpclaunch: submitting this job is refused: {printable_lines(str(problem))}", err=True)
     if wants_document() and not only_text:
-        from hpclaunch.job.job_documents import dry_run_document
+        import msgspec
 
-        print_document(dry_run_document(plan, script))
+        from hpclaunch.job.job_documents import DryRunDocument
+        from hpclaunch.json_document import document_of
+
+        more = {"request": msgspec.to_builtins(plan.request), "site": plan.profile.name, "script": script}
+        print_document(document_of(DryRunDocument, plan, **more))
         return not plan.problems
     if explain:
         click.echo(settings_table(plan.settings, err=dry_run), err=dry_run)

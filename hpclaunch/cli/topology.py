@@ -157,15 +157,11 @@ def _bind(options: Mapping[str, Any], topology: NodeTopology, request: BindingRe
     try:
         return bind(topology, request)
     except BadInputError as error:
-        if _is_requested(options) or not shows_node:
+        counts = ("tasks_per_node", "cpus_per_task", "gpus_per_task", "reserve")
+        asked = any(options[name] is not None for name in counts) or options["threads_per_core"] != 1
+        if asked or not shows_node:  # then the node alone does not answer
             raise
         return NodeBinding(ranks=(), notes=(f"no binding: {error.message}",))
-
-
-def _is_requested(options: Mapping[str, Any]) -> bool:
-    """Tell whether an option asks for a certain binding: then the node alone does not answer."""
-    counts = ("tasks_per_node", "cpus_per_task", "gpus_per_task", "reserve")
-    return any(options[name] is not None for name in counts) or options["threads_per_core"] != 1
 
 
 def _check(options: Mapping[str, Any], topology: NodeTopology, request: BindingRequest) -> bool:

@@ -117,12 +117,15 @@ def _take(
     strangers = set()
     for record in records:
         status = told.get(record.scheduler_id or "")
-        own = own_status(record, status)
-        if own is not None:
+        if status is None:
+            continue
+        # The scheduler may have several jobs with the number.
+        own = next((one for one in (status, *status.others) if is_same(record, one)), None)
+        if own is None:
+            strangers.add(record.id)
+        else:
             before = found.get(record.id, own)
             found[record.id] = replace(before, jobs={**own.jobs, **before.jobs})
-        elif status is not None:
-            strangers.add(record.id)
     return strangers
 
 
@@ -223,13 +226,6 @@ def read_each(
 
 _NEAR = dt.timedelta(minutes=10)
 """How far the clocks of two machines may differ, with the time that a submission takes."""
-
-
-def own_status(record: JobRecord, status: JobStatus | None) -> JobStatus | None:
-    """Return the status of this very job among those that the scheduler has for its number."""
-    if status is None:
-        return None
-    return next((one for one in (status, *status.others) if is_same(record, one)), None)
 
 
 def is_same(record: JobRecord, status: JobStatus) -> bool:

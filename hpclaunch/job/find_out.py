@@ -169,9 +169,8 @@ def read_on(host: Host, folder: str, request: JobRequest) -> ReadText:
             answer = host.run(["head", "-c", str(_MAX_SOURCE), "--", str(Path(folder) / name)], timeout_s=60)
             texts[name] = answer.stdout if answer.exit_code == 0 else None
             if not name.endswith(".py"):
-                allowed.update(
-                    *(_launched(words) for _, words in commands_of_script(texts[name] or "")),
-                )
+                for _, words in commands_of_script(texts[name] or ""):
+                    allowed.update(_launched(words))
         return texts[name]
 
     return read

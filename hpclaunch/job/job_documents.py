@@ -1,6 +1,6 @@
 """The JSON documents about jobs that commands print with ``--json``; schemas: docs/reference/json."""
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -9,9 +9,6 @@ from hpclaunch.job.record import ArrayJob, JobRecord, RecordedJob
 from hpclaunch.json_document import Document, document_of
 from hpclaunch.plan.request import Problem, Setting
 from hpclaunch.scheduler.scheduler_interface import JobState
-
-if TYPE_CHECKING:  # jobs and status need no plan
-    from hpclaunch.plan.layout import LaunchPlan
 
 
 class BindingDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,12 +131,6 @@ def job_document(record: JobRecord) -> JobDocument:
 def submitted_document(record: JobRecord, result: dict[str, Any] | None) -> SubmittedJobDocument:
     """Return the facts of a job and its result."""
     return document_of(SubmittedJobDocument, record, result=result, **_parts(record))
-
-
-def dry_run_document(plan: "LaunchPlan", script: str) -> DryRunDocument:
-    """Return the plan of a job that is not submitted."""
-    request, site = msgspec.to_builtins(plan.request), plan.profile.name
-    return document_of(DryRunDocument, plan, request=request, site=site, script=script)
 
 
 def _parts(record: JobRecord) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from hpclaunch.plan.worker_launchers import DEEPSPEED
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.scheduler.launcher import Mpiexec
 from hpclaunch.site.queue_limits import cite
-from hpclaunch.site.schema import Environment, FabricPlugin, JobContainer, SiteProfile
+from hpclaunch.site.schema import Environment, FabricPlugin, SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher
 from hpclaunch.software.container_lines import facts_of, is_guessed
 from hpclaunch.software.script_lines import WIDTH, line, literal
@@ -267,20 +267,17 @@ def _fabric_notes(job: JobLayout) -> Iterator[str]:
         yield f"{lacking}, without which {without} ({where}){checked}"
 
 
-def _in_image(container: JobContainer, profile: SiteProfile) -> bool:
-    """Whether an image is one of the site's, which hold the plugin."""
-    site = facts_of(profile, container)
-    return bool(site and site.fabric_in_images and container.image.startswith(site.images))
-
-
 def _is_there(
     plugin: FabricPlugin, request: JobRequest, environment: Environment, profile: SiteProfile
 ) -> bool:
     """Whether a module, an option of the job or the container engine brings the plugin."""
     from hpclaunch.software.contradictions import loaded  # most jobs need none of it
 
-    if environment.container and (plugin.in_containers or _in_image(environment.container, profile)):
-        return True
+    if container := environment.container:
+        site = facts_of(profile, container)
+        in_image = site and site.fabric_in_images and container.image.startswith(site.images)
+        if plugin.in_containers or in_image:
+            return True
     if plugin.directive and any(text.startswith(plugin.directive) for text in request.directives):
         return True
     return any(f"/{plugin.name}" in f"/{name}" for name in loaded(environment, profile))

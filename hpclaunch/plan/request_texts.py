@@ -24,7 +24,7 @@ _MAX_WORD_BYTES = 131_071
 """Of an argument or ``NAME=VALUE``: MAX_ARG_STRLEN of Linux less the byte that ends it (man execve)."""
 
 _OWNED = msgspec.json.decode(text_beside(__file__, "owned_variables.json"), type=dict[str, frozenset[str]])
-_SHELL_OWN = _OWNED["bash"]
+SHELL_OWN = _OWNED["bash"]
 """Variables that bash sets or obeys (man bash, Shell Variables): no value stays, or the script would fail."""
 SCRIPT_OWN = _OWNED["script"]
 """Variables of scripts, as all that begin with ``hpclaunch_``: a job that sets one changes its script."""
@@ -51,11 +51,6 @@ def check_texts(request: JobRequest) -> None:
 def looks_secret(name: str) -> bool:
     """Tell whether a variable of this name probably holds a secret."""
     return _SECRET.search(name) is not None
-
-
-def owned_by_bash(name: str) -> bool:
-    """Tell whether bash sets a variable itself, or obeys it."""
-    return name in _SHELL_OWN
 
 
 def check_secrets(request: JobRequest, settings: Iterable[Setting], scheduler: Scheduler) -> None:
@@ -119,8 +114,8 @@ def _check_text(path: tuple[str | int, ...], text: str) -> None:
 def _check_variable(name: str) -> None:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise BadInputError.case("env: name", name=_shown(name))
-    if owned_by_bash(name) or name in SCRIPT_OWN or name.startswith("hpclaunch_"):
-        owner = "bash" if owned_by_bash(name) else "the script"
+    if name in SHELL_OWN or name in SCRIPT_OWN or name.startswith("hpclaunch_"):
+        owner = "bash" if name in SHELL_OWN else "the script"
         raise BadInputError(f"env {name}: {owner} uses this variable itself", "give yours another name")
 
 

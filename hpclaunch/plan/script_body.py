@@ -24,8 +24,8 @@ from hpclaunch.plan.worker_launchers import (
     DEEPSPEED,
     TORCHRUN,
     Started,
+    per_node_launcher,
     rank_command,
-    worker_launch,
 )
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.scheduler.launcher import Launch
@@ -227,7 +227,8 @@ def node_setup(job: JobLayout) -> tuple[Line, ...]:
 
 def plugin_is_open(request: JobRequest, profile: SiteProfile) -> bool:
     """Whether neither the request nor the profile names the plugin to use."""
-    if not site_launcher(profile).plugin_list or request.mpi or profile.mpi.plugin or worker_launch(request):
+    by_workers = not request.as_ranks and per_node_launcher(request)
+    if not site_launcher(profile).plugin_list or request.mpi or profile.mpi.plugin or by_workers:
         return False
     return profile.mpi.plugin_open
 

@@ -123,11 +123,6 @@ def launcher_in_script(request: JobRequest) -> Started | None:
     return msgspec.structs.replace(found, words=0) if found else None
 
 
-def worker_launch(request: JobRequest) -> Started | None:
-    """Return the launcher that starts the workers of a job's nodes; None: the site's launcher does."""
-    return None if request.as_ranks else per_node_launcher(request)
-
-
 def one_process(request: JobRequest, found: Started) -> bool:
     """Whether accelerate starts no worker but one process per node, which is an ordinary rank."""
     kind = request.command.config.get("distributed_type")

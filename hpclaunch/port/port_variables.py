@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from hpclaunch.package_data import package_table
-from hpclaunch.plan.request_texts import SCRIPT_OWN, looks_secret, owned_by_bash
+from hpclaunch.plan.request_texts import SCRIPT_OWN, SHELL_OWN, looks_secret
 from hpclaunch.port.foreign_values import WORDS, Value
 from hpclaunch.port.job_sizes import usable_cores
 from hpclaunch.port.line_report import KEPT, Verdict, at_lines, task
@@ -125,7 +125,7 @@ def _refused(name: str) -> str | None:
     """Return why a job file cannot have a variable of this name."""
     if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
         return f"{name} is not a name of a variable"
-    if owned_by_bash(name) or name in SCRIPT_OWN or name.startswith("hpclaunch_"):
+    if name in SHELL_OWN or name in SCRIPT_OWN or name.startswith("hpclaunch_"):
         return f"undecided: the script itself uses a variable {name}: give yours another name"
     if looks_secret(name):
         submits = "export it in the shell that submits"

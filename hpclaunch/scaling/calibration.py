@@ -52,10 +52,6 @@ class Solution(NamedTuple):
     covariance: tuple[tuple[float, ...], ...]
     """Of the free parameters, zero elsewhere."""
 
-    def variance_of(self, row: Sequence[float]) -> float:
-        """Return the variance of ``row`` times the parameters."""
-        return _variance(row, self.covariance)
-
 
 class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     """Factors of the terms, and how well they are known."""
@@ -71,10 +67,11 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
 
     def deviation(self, terms: Sequence[float]) -> float:
         """Return the relative standard deviation of that, as far as it is known from the factors."""
-        return math.sqrt(_variance(terms, self.covariance)) / self.seconds(terms)
+        return math.sqrt(variance(terms, self.covariance)) / self.seconds(terms)
 
 
-def _variance(row: Sequence[float], covariance: Rows) -> float:
+def variance(row: Sequence[float], covariance: Rows) -> float:
+    """Return the variance of ``row`` times the parameters."""
     n = range(len(row))
     return max(0.0, sum(row[i] * covariance[i][j] * row[j] for i in n for j in n))
 

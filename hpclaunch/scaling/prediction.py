@@ -12,6 +12,7 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.package_data import note_text
 from hpclaunch.plural import counted
 from hpclaunch.scaling.calibration import TERMS, Calibration, calibrate, not_calibrated
+from hpclaunch.scaling.grid_cost import exchange_bytes, exchanges, grid_cost, grid_stages
 from hpclaunch.scaling.learned_range import Mixture, StepRange, learned_range, naive_fit, place_of
 from hpclaunch.scaling.machine_speed import HIDDEN, Machine, Parameter, node_sharing
 from hpclaunch.scaling.measured_sizes import MeasuredSize, deviation_of_repeats
@@ -25,10 +26,6 @@ from hpclaunch.scaling.strategy_costs import (
     LayerCost,
     Strategy,
     balanced_stages,
-    exchange_bytes,
-    exchanges,
-    grid_cost,
-    grid_stages,
     groups_of,
     layer_costs,
     main_layers,
@@ -452,12 +449,11 @@ def _calibrated_parameters(
     if alone:
         values["overlap"] = max(0.0, 1 - min(alone))
     method = f"calibrated: {report.strategy} on {', '.join(report.errors)} GPUs"
-    shown = {name: getattr(machine, name) for name in values}
-    for name, one in shown.items():
-        shown[name] = msgspec.structs.replace(
-            one, value=values[name], origin=f"{method} (before: {one.origin})"
-        )
-    return msgspec.structs.replace(machine, **shown).parameters()
+    for name, value in values.items():
+        one: Parameter = getattr(machine, name)
+        changes = {"value": value, "origin": f"{method} (before: {one.origin})"}
+        machine = msgspec.structs.replace(machine, **{name: msgspec.structs.replace(one, **changes)})
+    return machine.parameters()
 
 
 def _changed(one: Parameter, factor: float) -> float:

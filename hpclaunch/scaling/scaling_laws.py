@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from hpclaunch.package_data import note_text
-from hpclaunch.scaling.calibration import Solution, nonnegative_fit
+from hpclaunch.scaling.calibration import Solution, nonnegative_fit, variance
 from hpclaunch.scaling.learned_range import StepRange, naive_fit, range_about
 from hpclaunch.scaling.measured_sizes import student
 from hpclaunch.scaling.study_table import Kind, Point
@@ -143,7 +143,7 @@ class FittedLaw:
         times = [s * n if strong else s for n, s in zip(self.sizes, self.seconds, strict=True)]
         share, value = p if strong else 1.0, self.step(p)
         logs = [math.log(one) for one in (value * share, naive_fit(self.sizes, times, p), times[-1])]
-        relative = math.sqrt(self.solution.variance_of(self._row(p))) / value
+        relative = math.sqrt(variance(self._row(p), self.solution.covariance)) / value
         return range_about(math.log(value), logs, self.deviation * math.hypot(1, relative))
 
     def _leave_one_out(self) -> tuple[float, ...]:

@@ -5,6 +5,7 @@ ABI/stable/sysfs-devices-system-cpu, ABI/testing/sysfs-bus-pci and admin-guide/c
 """
 
 import os
+import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -247,12 +248,8 @@ def _numa_nodes(tree: Tree, online: CpuSet) -> tuple[NumaNode, ...] | None:
 
 def _memory_bytes(meminfo: str) -> int | None:
     """Return MemTotal of a node's meminfo, ``Node 0 MemTotal:  131581780 kB``."""
-    for line in meminfo.splitlines():
-        words = line.split()
-        if "MemTotal:" in words and words[-1] == "kB":
-            size_kib = whole_number(words[-2], 15)
-            return size_kib * 1024 if size_kib is not None else None
-    return None
+    found = re.search(r"\bMemTotal:\s+(\d{1,15}) kB\s*$", meminfo, re.MULTILINE | re.ASCII)
+    return int(found[1]) * 1024 if found else None
 
 
 class _Device(NamedTuple):

@@ -14,9 +14,10 @@ from click.testing import CliRunner
 from hpclaunch.cli.main import program
 from hpclaunch.cli.predict import does_not_fit, model_named
 from hpclaunch.errors import BadInputError
+from hpclaunch.scaling.grid_cost import grid_stages
 from hpclaunch.scaling.memory_need import GIB, MemoryOptions, memory_need
 from hpclaunch.scaling.model_table import Layer, read_model
-from hpclaunch.scaling.strategy_costs import Division, grid_stages
+from hpclaunch.scaling.strategy_costs import Division
 from hpclaunch.site.yaml_tree import parse_tree
 from tests.in_one_test import in_one_test
 from tests.scaling.test_model_table import saved_bytes

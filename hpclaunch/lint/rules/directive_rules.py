@@ -8,6 +8,7 @@ from itertools import chain, takewhile
 from hpclaunch.lint.batch_script import BROKEN_SHEBANG, JOINED, Script, placeholder_in, written_by_hpclaunch
 from hpclaunch.lint.known_variables import OPTION_VALUES, TABLE
 from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, also_at, rule
+from hpclaunch.lint.program_words import runs
 from hpclaunch.scheduler.directive_reader import Directive, DirectiveOption, DirectiveReader
 from hpclaunch.scheduler.directive_readers import DIRECTIVE_READERS, READERS
 from hpclaunch.scheduler.registry import THIS_MACHINE
@@ -247,12 +248,19 @@ def shebang_missing(context: Context) -> Iterator[Violation]:
 
 def _wrong_values(table: dict[str, _Rows], context: Context) -> Iterator[Violation]:
     """Report the options whose values are not of the form that a table has."""
-    script, rows = context.script, table.get(context.kind or _SLURM.kind, {})
+    script, rows = context.script, _of_program(context.script, table.get(context.kind or _SLURM.kind, {}))
     read = [one for one in script.active_directives if not one.one_dash]
     yield from _of_other_form(rows, ((one.line, one.text, one.name, one.value) for one in read))
     if context.kind in (None, _SLURM.kind):
         yield from _of_other_form(rows | table.get("srun", {}), _options_of_srun(script))
         yield from _of_other_form(rows, _options_of_sbatch(script))
+
+
+def _of_program(script: Script, rows: _Rows) -> _Rows:
+    """Return the rows, with their other form where the commands of the script are as they say."""
+    text = "\n".join(" ".join(words) for _, words in runs(script))
+    meant = {name: row for name, row in rows.items() if re.search(row.get("of", "(?!)"), text)}
+    return rows | {name: {**row, "form": row["then"]} for name, row in meant.items()}
 
 
 def _of_other_form(rows: _Rows, options: Iterable[_Option]) -> Iterator[Violation]:

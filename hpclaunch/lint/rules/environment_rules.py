@@ -14,8 +14,6 @@ from hpclaunch.lint.rules.resource_rules import has_several_jobs
 from hpclaunch.shell.arithmetic import MAX_VALUE, Bounds, bounds
 from hpclaunch.shell.shell_syntax import Command, Part, variable_name
 
-_EPHEMERAL = (32768, 60999)
-"""Ports that Linux gives to outgoing connections (ip_local_port_range, man 7 ip)."""
 _MOST_PORT = 65535
 _LOGIN_SHELL = re.compile(r"\S*/(ba|z|k)?sh (-\w*l|--login)")  # it sets PATH itself, by /etc/profile
 _FEWEST_GPUS = 4
@@ -118,15 +116,6 @@ def _is_own_line(script: Script, command: Command) -> bool:
     return first and not (command.assignments or command.depth or command.block)
 
 
-@rule("master-port-ephemeral")
-def master_port_ephemeral(context: Context) -> Iterator[Violation]:
-    for line, name, low, high in _ports(context.script):
-        if high >= _EPHEMERAL[0] and low <= _EPHEMERAL[1] and high <= _MOST_PORT:
-            ports = str(low) if low == high else f"{low} to {high}"
-            message = f"{name} {ports} is in the ephemeral range of Linux, 32768 to 60999"
-            yield Violation(line, message, _port_of_job(context), None if low == high else "note")
-
-
 @rule("master-port-too-high")
 def master_port_too_high(context: Context) -> Iterator[Violation]:
     for line, name, low, high in _ports(context.script):
@@ -141,7 +130,7 @@ def master_port_fixed(context: Context) -> Iterator[Violation]:
     usual = TABLE["default_ports"] if not has_several_jobs(context.script) else range(_MOST_PORT)
     seen: set[int] = set()
     for line, name, port, high in _ports(context.script):
-        if port == high and not _EPHEMERAL[0] <= port <= _EPHEMERAL[1] and line not in seen:
+        if port == high and line not in seen:
             seen.add(line)
             message = f"{name} is always {port}, for every job"
             severity: Severity | None = "note" if alone or port not in usual else None

@@ -25,6 +25,8 @@ _COUNTED, _UNSURE, _GOES_ON = (re.compile(TABLE["counters"][part]) for part in (
 _BEHIND_AMPERSAND = re.compile(r"[^\n\"'#|;&]*(?:>&\d[^\n\"'#|;&]*)?&[ \t]*(;(?!;)|&&)")
 _DESCRIPTOR = re.compile(r"(?<!\S)\d+(?=[<>])")  # 16>log is a redirection, no program or file named 16
 _PIPEFAIL = re.compile(r"(?:(set (?:.* )?-\w*o|shopt .*-[a-tv-z]+)|set .*\+\w*o|shopt .*-\w+) pipefail\b")
+_BUILDS = {"make", "gmake", "cmake", "ninja"}
+_DIGITS = re.compile(r"\d+")
 _NO = ("False", "false", "0", "no")
 _TESTS = ("[", "[[", "test", "((")
 _SAID = re.compile(r"(?:[^\n&|;]|>&)*&&\s*(?:echo|printf|exit|true)\b")
@@ -125,6 +127,26 @@ def counter_ends_script(context: Context) -> Iterator[Violation]:
         if match.start() > stops and sure and line not in script.text_lines:
             message = f"{match[0].strip()} is 0 at first, which is a failure, and set -e then ends the job"
             yield Violation(line, message)
+
+
+@rule("compiled-not-started")
+def compiled_not_started(context: Context) -> Iterator[Violation]:
+    started = list(runs(context.script))
+    made = {_made(words): one.line for one, words in started}
+    named = {word.rpartition("/")[2] for _, words in started if not _made(words) for word in words}
+    unused = {_DIGITS.sub("", name): name for name in made.keys() - named}
+    for one, words in started if named.isdisjoint(_BUILDS) else ():
+        name = words[0].removeprefix("./")
+        other = unused.get(_DIGITS.sub("", name), name)
+        if name not in {words[0], other} | made.keys():
+            message = f"{name} is started, line {made[other]} compiles {other}"
+            yield Violation(one.line, message, f"write ./{other}")
+
+
+def _made(words: list[str]) -> str:
+    """Return the name of the program that a compiler makes; empty where it makes none."""
+    compiles = re.fullmatch(TABLE["compiles"], words[0]) and "-o" in words[:-1]
+    return words[words.index("-o") + 1].rpartition("/")[2] if compiles else ""
 
 
 @rule("signal-not-trapped")

@@ -1,21 +1,18 @@
 """Rules about the modules that a script loads."""
 
 import re
-from bisect import bisect
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple, TypeVar
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from hpclaunch.lint.batch_script import Script
-from hpclaunch.lint.known_variables import SHOWS, TABLE
+from hpclaunch.lint.known_variables import TABLE
 from hpclaunch.lint.lint_rule import Context, Violation, rule
-from hpclaunch.lint.program_words import runs
 from hpclaunch.shell.shell_syntax import Command
 from hpclaunch.software.known_pairs import cuda_addresses, first_cuda
 
 _VERSION = {name: re.compile(form) for name, form in TABLE["module_versions"].items()}
 _VERBS = {verb: does for does, verbs in TABLE["module_verbs"].items() for verb in verbs.split()}
 _GPU_NAMES: dict[str, str] = TABLE["gpu_names"]
-_V = TypeVar("_V")
 
 
 class Module(NamedTuple):
@@ -78,16 +75,12 @@ def _without(modules: list[Module], names: list[str]) -> list[Module]:
 def module_cuda_mismatch(context: Context) -> Iterator[Violation]:
     for stack in ("CUDA", "ROCm"):
         remedy = f"load modules that were built with one {stack}"
-        for first, wanted, module, version in _differing(_versions(context.script, stack)):
+        found = list(_versions(context.script, stack))
+        for module, version in (one for one in found if one[1] != found[0][1]):
+            first, wanted = found[0]
             other = f"{first.name} (line {first.line}) for {stack} {_dotted(wanted)}"
             message = f"{module.name} is for {stack} {_dotted(version)}, {other}"
             yield Violation(module.line, message, remedy, "warning" if version[0] == wanted[0] else None)
-
-
-def _differing(found: Iterable[tuple[Module, _V]]) -> list[tuple[Module, _V, Module, _V]]:
-    """Return the first module and its version, with each later module whose version is another one."""
-    every = list(found)
-    return [(*every[0], module, version) for module, version in every if version != every[0][1]]
 
 
 def _versions(script: Script, stack: str) -> Iterator[tuple[Module, tuple[int, int]]]:
@@ -111,27 +104,6 @@ def cuda_too_old_for_gpu(context: Context) -> Iterator[Violation]:
             first = f"the first version that does is {first_cuda(arch)}"
             message = f"{module.name}: CUDA {_dotted(version)} does not support {gpu}; {first}"
             yield Violation(module.line, message)
-
-
-@rule("module-toolchain-mismatch")
-def module_toolchain_mismatch(context: Context) -> Iterator[Violation]:
-    given_up = any(map(_gives_up_compiler, context.script.commands))
-    found: list[tuple[Module, str]] = []
-    for module in () if given_up else loaded(context.script):
-        foss, gcc = _VERSION["foss"].search(module.name), _VERSION["GCC"].search(module.name)
-        if compiler := TABLE["gcc_of_foss"].get(foss[1]) if foss else (gcc[1] if gcc else None):
-            found.append((module, compiler))
-    ran = [one.line for one, _ in runs(context.script) if one.name not in SHOWS]
-    for first, wanted, module, compiler in _differing(found):
-        if bisect(ran, first.line) == bisect(ran, module.line):  # else changed for the next program
-            other = f"{first.name} (line {first.line}) with GCC {wanted}"
-            yield Violation(module.line, f"{module.name} was built with GCC {compiler}, {other}")
-
-
-def _gives_up_compiler(command: Command) -> bool:
-    """Tell whether the script unloads the compiler itself before it loads what another one built."""
-    does, names = _does_and_names(command)
-    return command.name in ("module", "ml") and does == "unload" and any(n.startswith("GCC") for n in names)
 
 
 @rule("module-gpu-vendor")

@@ -1,9 +1,10 @@
 """Rules about how processes are started and find each other: torchrun, deepspeed, horovodrun, MASTER_ADDR."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from itertools import pairwise, takewhile
+from math import inf
 
 from hpclaunch.framework_table import WorkerLauncher
 from hpclaunch.lint.batch_script import Script
@@ -193,6 +194,7 @@ def node_rank_constant(context: Context) -> Iterator[Violation]:
             line = line_of(script, launch, run.row.node_rank.lstrip("-"))
             yield Violation(line, f"{run.row.node_rank} is {rank} on each of {nodes} nodes")
     yield from _in_turn(context)
+    yield from _same_machine(context)
 
 
 def _in_turn(context: Context) -> Iterator[Violation]:
@@ -207,16 +209,37 @@ def _in_turn(context: Context) -> Iterator[Violation]:
             yield Violation(then.line, message, "write & behind the first one, and wait behind the last")
 
 
+def _same_machine(context: Context) -> Iterator[Violation]:
+    """Report detectron2's program on several nodes that all take the number 0."""
+    steps = (one for one in context.script.launches if one.launcher == "srun")
+    several = (one for one in steps if (_nodes(context, one) or 1) > 1)
+    says = "without --machine-rank it is 0 on each of {} nodes"
+    yield from _detectron(context, several, "(?!.*--machine-rank)(?:.* )?", "--num-machines", 1, says)
+
+
+def _detectron(
+    context: Context, launches: Iterable[Launch], before: str, option: str, most: float, says: str
+) -> Iterator[Violation]:
+    """Report starts of detectron2's program in which the number of an option is too high."""
+    for launch in launches:
+        words = " ".join(program_words(context.script, launch))
+        found = re.search(rf"{TABLE['detectron']}{before}{option}[= ](\d{{1,3}})(?= |$)", words)
+        if found and int(found[1]) > most:
+            yield Violation(line_of(context.script, launch, option), says.format(found[1]))
+
+
 @rule("processes-over-gpus")
 def processes_over_gpus(context: Context) -> Iterator[Violation]:
-    gpus = context.requested.gpus_of_node or context.gpus_of_whole_node
+    gpus = context.requested.gpus_of_node or context.gpus_of_whole_node or 0
     for run in _runs(context.script, *WORKER_LAUNCHERS) if gpus else ():
         number = _workers(context, run)
         words = " ".join(program_words(context.script, run.launch)).lower()
-        if number and gpus and number > gpus and not _ON_CPUS.search(words):
+        if number and number > gpus and not _ON_CPUS.search(words):
             option = (*run.row.workers, run.row.processes)[0]
             message = f"{option}={number} processes per node, {counted(gpus, 'GPU')} per node"
             yield Violation(run.launch.line, message)
+    says = f"--num-gpus={{}} processes per node, {counted(gpus, 'GPU')} per node"
+    yield from _detectron(context, context.script.launches, "(?:.* )?", "--num-gpus", gpus or inf, says)
 
 
 @rule("rendezvous-localhost")

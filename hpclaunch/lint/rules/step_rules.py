@@ -311,17 +311,13 @@ def _nodes_of_step(context: Context, launch: Launch) -> int | None:
     return count - int(less[1]) if less and count else context.script.number(launch, "nodes")
 
 
-def _by_launcher(script: Script) -> list[Launch]:
-    return [one for one in script.launches if one.by_launcher]
-
-
 @rule("srun-without-program")
 def srun_without_program(context: Context) -> Iterator[Violation]:
     script = context.script
-    filled_in = script.shell.template or script.is_filled_in
-    for launch in _by_launcher(script) if script.is_posix and not filled_in else ():
+    filled_in = any((script.shell.template, script.is_filled_in))
+    for launch in script.launches if script.is_posix and not filled_in else ():
         words = " ".join(word.visible for word in launch.command.words)
-        alone = launch.options and not launch.program
+        alone = launch.by_launcher and not launch.program and launch.options
         if alone and not (_NO_PROGRAM.search(words) or script.has_option("wrap")):
             yield Violation(launch.line, f"{launch.name} has no program: its line ends after the options")
 

@@ -56,10 +56,7 @@ def variable_undefined(context: Context) -> Iterator[Violation]:
 
 
 def _if_sure(script: Script, ref: Ref) -> Severity | None:
-    """Return a warning where ``set -u`` ends the script at a name that no environment has by custom.
-
-    Or where a name without braces begins with that of a variable, as in ``$USER_data``.
-    """
+    """Return a warning for ``$USER_data`` without braces, and for small letters where set -u ends the job."""
     if script.on_from("u", "nounset") < ref.offset and re.search("[a-z]", ref.name):
         return "warning"
     cut = re.match(r"([A-Z][A-Z0-9_]*)_[a-z]", ref.name)
@@ -378,10 +375,7 @@ def scheduler_variable_unset(context: Context) -> Iterator[Violation]:
 
 
 def _doubt(script: Script, name: str, option: str) -> Severity | None:
-    """Return a note where a variable is only printed, or the option may be on the command line.
-
-    It is not there where a line switches it off.
-    """
+    """Return a note for what is only printed, or may be on the command line: no line switches it off."""
     sentinel = script.reader.sentinel if script.reader else ""
     off = re.search(rf"(?m)^##+ *{sentinel} +{option}\b", script.text)
     given = off or script.has_option("J") or script.has_option("t")

@@ -19,7 +19,7 @@ echo "ended with $?"
 # expect: 3 nodes-over-limit
 # expect: 4 walltime-over-limit
 # expect: 6 output-folder-missing
-# expect: 12 master-port-ephemeral
+# expect: 12 master-port-fixed
 # expect: 13 bind-far-from-gpu
 # expect: 13 bind-shared-cores
 # expect: 13 status-lost-in-pipe

@@ -1,0 +1,7 @@
+#!/bin/bash
+#SBATCH --nodes=1
+#SBATCH --time=01:00:00
+gcc search1.c -o search1
+gcc search2.c -o search2
+srun ./search1
+# site: unknown

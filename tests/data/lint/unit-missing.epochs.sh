@@ -1,0 +1,7 @@
+#!/bin/bash
+#SBATCH --gres=gpu:1
+#SBATCH --cpus-per-task=4
+#SBATCH --time=7
+python main.py --n_epoch 57
+# site: unknown
+# expect: 4 unit-missing

@@ -371,10 +371,10 @@ class JobHandle:
 
     def rank_stderr(self, rank: int) -> bytes:
         """Return the end of what a rank wrote to its stderr, at least the last 64 KiB; empty: nothing."""
-        paths = [f"{self.record.folder}/stderr/{rank}{part}" for part in (".before", "")]
+        from hpclaunch.job.log_extract import rank_stderr
+
         with self.connected() as host:
-            found = host.read_files(paths)
-        return b"".join(found.get(path, b"") for path in paths)
+            return rank_stderr(host, self.record.folder, rank)
 
     def progress(self) -> bytes | None:
         """Return what the job wrote to ``progress.json``: how far it is; None where there is nothing."""

@@ -23,13 +23,8 @@ if TYPE_CHECKING:
     from hpclaunch.job.prepare import Prepared
     from hpclaunch.site.schema import SiteProfile
 
-_PROVIDERS = {
-    "module": ("modules of the site", "Modules that provide Python, such as PyTorch/2.7"),
-    "container": ("a container image", "A SIF file, or an address such as docker://..."),
-    "venv": ("a virtual environment", "Its folder"),
-    "conda": ("a conda environment", "Its name or path"),
-}
-"""How Python is provided: in the list of ways, and the question for the value; ``path`` has none."""
+_PROVIDERS = ("module", "container", "venv", "conda")
+"""How Python is provided, with a question for the value; ``path`` has none."""
 _T = TypeVar("_T")
 
 
@@ -138,7 +133,8 @@ def _answers(
             tried(site, {**settings, source: value})
             return value
 
-        settings[source] = judged(given[source]) if given[source] else _asked(_PROVIDERS[source][1], judged)
+        question = note_text(f"init asks: {source}")
+        settings[source] = judged(given[source]) if given[source] else _asked(question, judged)
     return site, settings
 
 
@@ -188,7 +184,7 @@ def _chosen_way(prepared: Prepared) -> str:
     """Ask how jobs get their Python; the default is what the site offers for the program, if it does."""
     from hpclaunch.plan.software_choice import offer_of
 
-    ways = {name: words for name, (words, _) in _PROVIDERS.items()}
+    ways = {name: note_text(f"init way: {name}") for name in _PROVIDERS}
     if offer_of(prepared.request, prepared.profile) is None:
         return _chosen("Python of the jobs", {**ways, "path": "as it is on PATH"}, "path")
     origin = next(each.origin for each in prepared.settings if each.name == "software")

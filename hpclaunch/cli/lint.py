@@ -70,6 +70,8 @@ def _tasks(options: dict[str, Any]) -> list[LintTask]:
 
 def _say_what_was_checked(linted: list[Linted], *, quiet: bool) -> None:
     """Say once for which site, and what was not checked; ``quiet``: nothing was found."""
+    for closed in dict.fromkeys(one.closed for one in linted if one.closed):
+        click.echo(f"note: {closed}", err=True)
     unknown = sum(one.site is None for one in linted)
     if unknown:
         about = f" for {counted(unknown, 'script')}" if len(linted) > 1 else ""

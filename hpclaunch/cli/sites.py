@@ -25,14 +25,8 @@ if TYPE_CHECKING:
     from hpclaunch.site.schema import NodeKind, SiteProfile
     from hpclaunch.site.site_documents import SourcesDocument
 
-_GROUPS = {
-    "production": "live",
-    "generic": "generic: any machine with this scheduler",
-    "historic": "retired: shown, planned and linted, never submitted to",
-    "node kind": "node kinds: hardware without a site, for node_kind: in a profile",
-    None: "not readable",
-}
-"""Status of a profile -> heading in the list; None: of one that cannot be read."""
+_GROUPS = ("production", "generic", "historic", "node kind", None)
+"""Status of a profile, in the order of the list; None: of one that cannot be read."""
 
 _IN_HEAD = ("schema", "name", "description", "extends", "part_of", "node_kind", "sources")
 
@@ -59,18 +53,18 @@ def list_sites(as_markdown: bool, kinds: bool) -> None:
     sites = listed_sites(kinds=kinds)
     if printed(sites, indent=2):
         return
-    groups: dict[str, list[tuple[str, str, str]]] = {title: [] for title in _GROUPS.values()}
+    groups: dict[str | None, list[tuple[str, str, str]]] = {status: [] for status in _GROUPS}
     whose = {"user": "yours", "centre": "your centre's"}
     for site in sites:
-        rows = groups[_GROUPS[site.status]]
+        rows = groups[site.status]
         rows.append(("", site.name, site.description or f"BROKEN: {site.error}"))
         if site.origin != "shipped":
             hides = f", hides {site.hides}" if site.hides else ""
             rows.append(("", "", f"{whose[site.origin]}: {site.file}{hides}"))
     widest = max(len(site.name) for site in sites)
-    for title, rows in groups.items():
+    for status, rows in groups.items():
         if rows:
-            echo_text(title)
+            echo_text(note_text(f"sites: {status or 'not readable'}"))
             click.echo(terminal_table(("", name.ljust(widest), text) for _, name, text in rows))
 
 

@@ -23,9 +23,8 @@ def command(job: str, index: int | None, watch_s: int | None) -> None:
     with handle.connected() as host:
         if state_of(record, index) == "running":
             try:
-                call = (
-                    stacks_over(host, record, index, watch_s) if watch_s else stacks_of(host, record, index)
-                )
+                whose = (host, record, index)
+                call = stacks_over(*whose, watch_s) if watch_s else stacks_of(*whose)
             except RefusedError:
                 record = up_to_date(handle)  # it may have ended meanwhile
                 if state_of(record, index) == "running":

@@ -115,6 +115,13 @@ def read_preflight(log: str) -> tuple[NodeVerdict, ...]:
     return tuple(found.values())
 
 
+def rank_stderr(host: Host, folder: str, rank: int) -> bytes:
+    """Return the end of a rank's stderr, which ``rank_stderr.sh`` keeps in two files; empty: nothing."""
+    paths = [f"{folder}/stderr/{rank}{part}" for part in (".before", "")]
+    found = host.read_files(paths)
+    return b"".join(found.get(path, b"") for path in paths)
+
+
 def failed_nodes(said: Iterable[NodeVerdict]) -> dict[str, str]:
     """Return node -> what is wrong with it. What all of them lack makes none of them bad.
 

@@ -26,6 +26,7 @@ from hpclaunch.scheduler.directive_readers import DIRECTIVE_READERS
 from hpclaunch.site.detect import Detection, detect_here
 from hpclaunch.site.load_profile import load_all, load_site
 from hpclaunch.site.schema import SiteProfile
+from hpclaunch.site.site_scheduler import no_submission
 
 _SHARES = 4
 """Parts of the work for each process: scripts differ in length."""
@@ -57,6 +58,8 @@ class Linted(NamedTuple):
     """Why for that site; empty: it was named."""
     said: str = ""
     """The changes that --fix made."""
+    closed: str | None = None
+    """Why nothing is submitted to that site any more."""
 
 
 class _Sites:
@@ -112,7 +115,8 @@ def _lint_one(task: LintTask, sites: _Sites) -> Linted:
         new, said = _fix(task, text, findings)
         if new != text:
             findings = _left(task, new, _faults(task, read_script(new), profile))
-    return Linted(findings, profile.name if profile else None, why, said)
+    closed = no_submission(profile) if profile else None
+    return Linted(findings, profile.name if profile else None, why, said, closed)
 
 
 def _left(task: LintTask, text: str, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:

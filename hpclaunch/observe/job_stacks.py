@@ -13,6 +13,7 @@ from hpclaunch.host.host_interface import Host
 from hpclaunch.job.ask_scheduler import is_last_known
 from hpclaunch.job.job_end import job_of_array
 from hpclaunch.job.job_script import STANDS, one_text
+from hpclaunch.job.log_extract import rank_stderr
 from hpclaunch.job.record import JobRecord
 from hpclaunch.json_document import Document
 from hpclaunch.observe.attached_nodes import PYTHON, by_ssh, no_answer
@@ -28,6 +29,7 @@ from hpclaunch.remote.roll_call import (
     names_of,
     nodes_in,
     roll_call,
+    without_stacks,
     words_of,
 )
 from hpclaunch.scheduler.registry import get_scheduler
@@ -162,7 +164,7 @@ def stacks_of(host: Host, record: JobRecord, index: int | None = None) -> dict[s
         raise RefusedError.case("stacks: no answer", record=record, limit_s=LOOK_S)
 
     def stderr(rank: int) -> str:
-        return (host.read_file(f"{folder}/stderr/{rank}") or b"").decode(errors="replace")
+        return rank_stderr(host, folder, rank).decode(errors="replace")
 
     folder = record.folder if index is None else f"{record.folder}/{index}"
     return roll_call(nodes_in(text), record.tasks, record.nodes, _idle_s(host, folder), stderr)
@@ -316,8 +318,6 @@ def _finding(reports: Sequence[dict[str, Any]], looks: int) -> str:
         group = [one for one in reports if one["progress"] == progress]
         if group:
             parts.append(f"{progress}: {names_of(group)}, now {words_of(group[0])}")
-    return (
-        "; ".join([counted(looks, "look"), *parts])
-        if parts
-        else "no rank of the job can be seen on its nodes"
-    )
+    if not parts:
+        return "no rank of the job can be seen on its nodes"
+    return "; ".join([counted(looks, "look"), *parts, *without_stacks([*reports])])

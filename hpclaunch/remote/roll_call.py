@@ -595,7 +595,7 @@ def first_difference(reports: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
 _NO_STACKS = (
     "no Python stack is known: 'python train.py' as the command has them, unless --no-stacks; or py-spy there"
 )
-_NOT_PYTHON = "no stack of a compiled program is read: gdb -p PID -batch -ex bt shows it, on its node"
+_NOT_PYTHON = "stacks are read of Python only: gdb -p PID -batch -ex bt shows another program's, on its node"
 _MEANINGS = {
     "alike": "no rank differs: a message may be lost, or the fabric does not answer",
     "moving": "the ranks move: they are not stuck",

@@ -150,8 +150,7 @@ def compared(documents: Sequence[StudyDocument]) -> list[ComparedSize]:
     rows = []
     for size in sorted({size for study in times for size in study}):
         here = tuple(study.get(size) for study in times)
-        first = here[0]
-        relative = tuple(None if first is None or value is None else value / first for value in here)
+        relative = tuple(None if value is None or here[0] is None else value / here[0] for value in here)
         rows.append(ComparedSize(size=size, step_s=here, relative=relative))
     return rows
 

@@ -556,3 +556,15 @@ def test_shellcheck_reads_no_language_that_it_does_not_know(first: str, tmp_path
     assert find_shellcheck() is not None
     found = findings_of(run_lint("--json", "job", cwd=tmp_path))
     assert [one["rule"] for one in found if one["rule"].startswith("shellcheck")] == []
+
+
+def test_that_the_machine_is_switched_off_is_said_once(tmp_path: Path) -> None:
+    """Whether anything is wrong with the scripts or not; of a machine that runs nothing is said."""
+    script = "#!/bin/bash\n#BSUB -P a\n#BSUB -W 60\n#BSUB -nnodes 1\njsrun -n1 ./a.out\n"
+    for name in ("one.sh", "two.sh"):
+        (tmp_path / name).write_text(script)
+    both = [str(tmp_path / name) for name in ("one.sh", "two.sh")]
+    assert (
+        run_lint("--site", "summit", *both).stderr.count("note: summit is switched off since 2024-11-15") == 1
+    )
+    assert "switched off" not in run_lint("--site", "lumi-g", *both).stderr

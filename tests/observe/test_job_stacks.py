@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.job.job_script import STANDS, one_text
+from hpclaunch.job.log_extract import rank_stderr
 from hpclaunch.job.record import JobRecord
-from hpclaunch.observe.job_stacks import stacks_left, stacks_of, stacks_over
+from hpclaunch.observe.job_stacks import stacks_left, stacks_of, stacks_over, watched
 from hpclaunch.remote.look import MARK
 
 
@@ -35,9 +38,9 @@ class PlayedHost:
         return self.files.get(path)
 
 
-def answer(host: str, variables: Mapping[str, str]) -> str:
+def answer(host: str, variables: Mapping[str, str], program: str = "python") -> str:
     first = {"state": "S", "ticks": 1, "waits": "", "call": "", "path": "", "collective": None}
-    process = {"pid": 7, "parent": 1, "program": ["python"], "variables": dict(variables), "files": []}
+    process = {"pid": 7, "parent": 1, "program": [program], "variables": dict(variables), "files": []}
     text = json.dumps({"host": host, "processes": [{**process, "first": first, "second": first}]})
     return f"{MARK}{host} 0/1 {text}\n"
 
@@ -99,6 +102,26 @@ def test_of_a_job_that_ends_while_it_is_watched_the_looks_before_are_told() -> N
     assert found["finding"].endswith("; then no answer: hpclaunch status tells whether the job has ended")
     with pytest.raises(BadInputError, match="it has ended"):
         stacks_over(host, record("slurm"), None, 60)  # type: ignore[arg-type]
+
+
+def test_of_another_program_than_python_each_look_says_how_to_read_its_stack() -> None:
+    answers = answer("n1", pmi(0), "./a.out") + answer("n2", pmi(1), "julia")
+    host = PlayedHost(squeue="5|RUNNING|2|None|5|n[1-2]\n", srun=answers)
+    said = "stacks are read of Python only: gdb -p PID -batch -ex bt shows another program's, on its node"
+    look = stacks_of(host, record("slurm"))  # type: ignore[arg-type]
+    assert said in look["finding"]
+    assert said in watched([look, look])["finding"]
+
+
+def test_where_a_rank_raised_is_read_over_the_border_of_its_two_files(tmp_path: Path) -> None:
+    """``rank_stderr.sh`` begins a new file at some size, which may be in the middle of a traceback."""
+    (tmp_path / "stderr").mkdir()
+    (tmp_path / "stderr" / "0.before").write_text("Traceback (most recent call last):\n  File x, line 1\n")
+    (tmp_path / "stderr" / "0").write_text("KeyError: 'a'\n")
+    whole = rank_stderr(LocalHost(), str(tmp_path), 0)
+    assert whole.startswith(b"Traceback")
+    assert whole.endswith(b"KeyError: 'a'\n")
+    assert rank_stderr(LocalHost(), str(tmp_path), 1) == b""
 
 
 def test_no_answer_at_all_and_no_way() -> None:

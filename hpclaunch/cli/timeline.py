@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -150,14 +150,11 @@ def _places(record: JobRecord | None) -> Mapping[int, Place]:
 
 
 def _figures(record: JobRecord | None) -> tuple[AllreduceFigure, ...]:
-    if record is None:
-        return ()
     from hpclaunch.site.load_profile import load_site
 
-    try:
-        return load_site(record.site).fabric.allreduce
-    except BadInputError:
-        return ()  # a profile that has gone since
+    with suppress(BadInputError):  # a profile that has gone since
+        return load_site(record.site).fabric.allreduce if record else ()
+    return ()
 
 
 def _repair(paths: Mapping[str, Path], target: Path) -> None:

@@ -156,17 +156,18 @@ def array_verdict(record: JobRecord, logs: Mapping[int, str]) -> BindingVerdict:
 
     Jobs that never began have no reports and are passed over, unless they say that they are done.
     """
-    best: BindingVerdict | None = None
+    judged: list[BindingVerdict] = []
     for index, job in sorted(record.array.items()):
         of_this = verdict(logs.get(index, ""), record.tasks)
         if not of_this.ranks and job.state != "done":
             continue
         if not of_this.ok:
             return replace(of_this, finding=f"job {index} of the array: {of_this.finding}")
-        best = best or of_this
-    if best is None:
+        judged.append(of_this)
+    if not judged:
         return BindingVerdict(ok=False, finding="no job of the array reported its binding", ranks=())
-    return replace(best, finding=f"in each job of the array {best.finding}")
+    jobs = "each job" if len(judged) == len(record.array) else f"{len(judged)} of {len(record.array)} jobs"
+    return replace(judged[0], finding=f"in {jobs} of the array {judged[0].finding}")
 
 
 def run_folders(record: JobRecord, state: JobState | None = None) -> list[str]:

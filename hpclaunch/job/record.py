@@ -132,6 +132,6 @@ class JobRecord(RecordedJob, frozen=True, kw_only=True):
     @property
     def node_names(self) -> list[str]:
         """Names of its nodes, as far as its ranks or its preflight have reported them."""
-        ranks = self.binding.ranks if self.binding else ()
+        ranks = self.binding.ranks if self.binding and not self.array else ()  # of an array those of one job
         reported = (*(rank.host for rank in ranks), *(node.host for node in self.preflight))
         return list(dict.fromkeys(reported))

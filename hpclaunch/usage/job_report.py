@@ -116,8 +116,8 @@ def _times(facts: JobFacts, now: dt.datetime) -> JobTimes:
     restarts = max(record.restarts if record else 0, *counted_runs, len(gaps), len(facts.lost))
     lost, lost_steps, lost_s = _lost(facts, restarts, runs)
     waited = accounted[0].queued_s if len(accounted) == 1 and begin is not None else None
-    several = len(runs) > 1 and runs[0].index is None
-    ran = float(sum(run.end - run.start for run in runs)) if several else _seconds(first_rank, end)
+    spans_of = [sum(run.end - run.start for run in own) for own in by_index.values()]
+    ran = float(max(spans_of)) if len(runs) > 1 else _seconds(first_rank, end)
     return JobTimes(
         submitted=submitted,
         started=started,

@@ -100,12 +100,14 @@ def _memory(
         return _gibibytes("memory: accounted", job_memory)
     if not known:
         once = ": its ranks were looked at once only, as they started" if nodes else ""
-        largest = f"; its largest rank had {format_bytes(rank_memory)}" if rank_memory else ""
+        largest = f"; its largest task had {format_bytes(rank_memory)}" if rank_memory else ""
         return _said("memory: not known", more=f"{once}{largest}")
     most = max(known, key=lambda node: node.memory_peak or 0)
     of = f" of {format_bytes(most.memory_of)}" if most.memory_of else ""
-    exact = most.memory_source == "cgroup"
-    whose = "the job's" if exact else "all its ranks at a look, what they share in each"
+    if rank_memory and rank_memory > (most.memory_peak or 0):
+        return _gibibytes("memory: of a task", rank_memory, seen=format_bytes(most.memory_peak or 0))
+    shared = "all its ranks at a look, what they share in each"
+    whose = "the job's" if most.memory_source == "cgroup" else shared
     return _gibibytes("memory: sampled", most.memory_peak or 0, node=most.node, of=of, whose=whose)
 
 
@@ -140,10 +142,10 @@ def _nodes(nodes: Sequence[NodeUse], ranks: Sequence[RankUse]) -> NextRequest:
     if not known:
         return _said("nodes: not known")
     without_gpus = [node for node in known if all((gpu.busy or 0.0) < _IDLE_GPU for gpu in node.gpus)]
-    idle = [node for node in without_gpus if busy[node.node] < _IDLE_CPUS]
+    idle = list(dict.fromkeys(node.node for node in without_gpus if busy[node.node] < _IDLE_CPUS))
     if idle:
-        worked = len({node.node for node in nodes} - {node.node for node in idle}) or "none"
-        values = {"idle": counted(len(idle), "node"), "names": listed([node.node for node in idle])}
+        worked = len({node.node for node in nodes} - {*idle}) or "none"
+        values = {"idle": counted(len(idle), "node"), "names": listed(idle)}
         request = (str(worked), f"--nodes {worked}") if worked != "none" else ()
         return _said("nodes: idle", *request, cpus=_IDLE_CPUS, gpu=_IDLE_GPU, worked=worked, **values)
     least = min(known, key=lambda node: busy[node.node] / max(1, node.cpus))

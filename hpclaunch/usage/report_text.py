@@ -54,7 +54,7 @@ def _about(report: ReportDocument) -> Iterator[tuple[str, str]]:
     yield from time_rows(report)
     if report.cpu_s is not None:
         yield "CPU time", f"{format_walltime(round(report.cpu_s))} of all processes (scheduler)"
-    for size, whose in ((report.rank_memory, "of the largest rank"), (report.job_memory, "of all nodes")):
+    for size, whose in ((report.rank_memory, "of the largest task"), (report.job_memory, "of all nodes")):
         if size is not None:
             yield "memory", f"{format_bytes(size)} {whose}, at its peak (scheduler)"
     before = ""

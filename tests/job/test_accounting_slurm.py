@@ -139,5 +139,5 @@ def test_reports_on_jobs_of_ours_and_of_others(
     assert (found["by_node"], found["by_rank"]) == ([], [])
     memory = next(one for one in found["next"] if one["what"] == "memory")
     assert memory["ask"] is None
-    assert re.search(r"its largest rank had 3\d\d MiB", memory["text"])
+    assert re.search(r"its largest task had 3\d\d MiB", memory["text"])
     assert any("hpclaunch did not submit this job" in text for text in found["unknown"])

@@ -101,6 +101,18 @@ def test_the_binding_of_an_array_is_that_of_each_of_its_jobs(record: JobRecord) 
     assert silent.finding.startswith("job 2 of the array: ")
 
 
+def test_the_binding_of_an_array_that_runs_is_that_of_the_jobs_that_began(record: JobRecord) -> None:
+    states: dict[int, JobState] = {1: "running", 2: "running", 3: "queued"}
+    running = replace(record, array={index: ArrayJob(state=state) for index, state in states.items()})
+    good = REPORT.format("ok")
+    found = array_verdict(running, {1: good, 2: good})
+    assert (found.ok, found.finding.startswith("in 2 of 3 jobs of the array ")) == (True, True)
+    assert array_verdict(running, dict.fromkeys((1, 2, 3), good)).finding.startswith("in each job of the ")
+    judged = replace(running, binding=found)
+    assert judged.node_names == [], "these ranks are of one job; another one may be on another node"
+    assert replace(judged, array={}).node_names == ["n1"]
+
+
 def test_a_job_that_never_began_has_no_binding_to_judge(record: JobRecord) -> None:
     cancelled = replace(record, array={1: ArrayJob(state="done"), 2: ArrayJob(state="cancelled")})
     assert array_verdict(cancelled, {1: REPORT.format("ok")}).ok

@@ -139,6 +139,11 @@ def test_memory_is_the_largest_peak_of_a_node_and_a_fifth_in_whole_gibibytes() -
     assert "64" in found.text
     assert "(all its ranks at a look, what they share in each)" in found.text
     assert _memory([node("n1", memory_peak=(10 << 30) + 1)], None, None, None).ask == "13G"
+    late = _memory(nodes, 13 << 30, None, None)
+    assert (late.ask, "13 GiB of the largest task alone" in late.text) == ("16G", True), (
+        "it grew after the last look"
+    )
+    assert _memory(nodes, 9 << 30, None, None) == found
     own = _memory([node("n1", memory_peak=1, memory_source="cgroup")], None, None, None)
     assert (own.ask, "(the job's)" in own.text) == ("1G", True)
     accounted = _memory([node("n1")], 1 << 30, 5 << 30, None)
@@ -171,6 +176,8 @@ def test_nodes_whose_ranks_and_gpus_did_nothing_are_named() -> None:
     )
     gpus = nodes(1.0, 50.0, None)
     assert (gpus.ask, "0.0 of 8 CPUs, GPUs 26 % on average" in gpus.text) == (None, True)
+    twice = _nodes([replace(node("n1"), index=at) for at in (1, 2)], [rank(0, 4, 0.0, 0.0)])
+    assert twice.text.startswith("1 node did nothing"), "two jobs of an array on one node"
     only = _nodes([node("n1")], [rank(0, 4, 0.0, 0.0)])
     assert (only.ask, only.option) == (None, None), "a job needs a node"
     assert only.text.endswith("n1; none worked")

@@ -138,6 +138,15 @@ def test_work_that_was_made_twice_is_counted_or_bounded(record: JobRecord) -> No
     assert (several.lost or "").startswith("not known, at most the 00:01:00 of the runs before: ")
 
 
+def test_the_ranks_of_an_array_ran_as_long_as_those_of_its_longest_job(record: JobRecord) -> None:
+    """Not from the first rank of the first job to the end of the last one."""
+    first = {"n1": read_samples("n1", node_file((0,), looks=3))}
+    second = {"n2": read_samples("n2", node_file((0,), start=START + 1000, looks=4))}
+    jobs = {index: ArrayJob(state="done", started=at(0), ended=at(90)) for index in (1, 2)}
+    found = report(replace(record, array=jobs), samples={1: first, 2: second}).times
+    assert (found.run_s, found.wall_s) == (90.0, 90.0)
+
+
 def test_what_is_not_known_is_said(record: JobRecord) -> None:
     def unknown(changed: JobRecord | None = record, **facts: Any) -> str:
         return "\n".join(report(changed, **facts).unknown)

@@ -81,7 +81,7 @@ def _job(number: str, rows: Sequence[Mapping[str, str]]) -> AccountedJob:
 
 
 def _largest(steps: Iterable[Mapping[str, str]]) -> int | None:
-    """Return the bytes of the largest rank; .batch and .extern are none (man sacct, Job ID)."""
+    """Return the bytes of the largest task; .batch and .extern are no ranks (man sacct, Job ID)."""
     of_ranks = [row for row in steps if not row["JobID"].endswith((".batch", ".extern"))]
     return max((_bytes(row["MaxRSS"]) or 0 for row in of_ranks), default=0) or None
 

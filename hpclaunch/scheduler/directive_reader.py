@@ -167,6 +167,7 @@ class DirectiveReader(msgspec.Struct, frozen=True, kw_only=True):
     refuses_zero_walltime: bool = False
     retired: str = ""
     comments: bool = True
+    comment_in_words: bool = False
     indented: bool = False
     continued: bool = False
     starts_at_home: bool = False
@@ -213,7 +214,7 @@ class DirectiveReader(msgspec.Struct, frozen=True, kw_only=True):
     def read_text(self, text: str) -> Iterator[DirectiveOption]:
         """Yield the options of a directive line's text after the sentinel."""
         text = re.sub(_PLACEHOLDER, lambda match: re.sub(r"\s+", "_", match[0]), text)
-        plain, hash_sign, comment = _without_comment(text)
+        plain, hash_sign, comment = _without_comment(text, self.comment_in_words)
         yield from self.read(_split(plain))
         if hash_sign and not self.comments:
             yield DirectiveOption("", None, f"#{comment}".strip(), known=False, problem="comment")
@@ -238,27 +239,26 @@ def read_after_ok(text: str) -> After | None:
     return After(tuple(filter(None, match[2].split(":"))), match[1] == "afterany")
 
 
+# Escaped signs, texts in quotes, and what may be a comment or a field.
+_PIECES = re.compile(r"""\\.|"[^"]*"?|'[^']*'?|#+\w*#*""")
 # A placeholder of several words, such as <your project> or [budget code], is one word.
 _PLACEHOLDER = r"<[A-Za-z][^<>\n]*>|\[[A-Za-z][^\[\]\n]*\]|\{\{[^{}\n]*\}\}"
 
 
-def _without_comment(text: str) -> tuple[str, str, str]:
-    """Split at the ``#`` that begins a comment: behind a blank, outside of quotes, and no field."""
-    quote = ""
-    for at, char in enumerate(text):
-        if quote:
-            quote = "" if char == quote else quote
-        elif char in "'\"":
-            quote = char
-        elif char == "#" and (at == 0 or text[at - 1].isspace()) and not _is_field(text, at):
+def _without_comment(text: str, in_words: bool) -> tuple[str, str, str]:
+    """Split at the ``#`` that begins a comment: behind a blank (or in a word), not in quotes, no field."""
+    for found in _PIECES.finditer(text):
+        at = found.start()
+        begins = in_words or at == 0 or text[at - 1].isspace()
+        if found[0][0] == "#" and begins and not _is_field(text, at):
             return text[:at], "#", text[at + 1 :]
     return text, "", ""
 
 
 def _is_field(text: str, at: int) -> bool:
     """Tell whether a program is to fill in what is here: ``##NAME##``, or ``#NAME#`` behind an option."""
-    behind = re.search(r"(^|\s)-\S+\s+$", text[:at]) is not None
-    return re.match(r"##+\w+##" + r"|#[A-Z][A-Z0-9_]+#(?!\w)" * behind, text[at:]) is not None
+    behind = re.search(r"((^|\s)-\S+\s+|=)$", text[:at]) is not None
+    return re.match(r"##+\w+##" + r"|#[A-Z][A-Z0-9_]+#(?!\w)|###+_?[A-Za-z]" * behind, text[at:]) is not None
 
 
 def _split(text: str) -> list[str]:

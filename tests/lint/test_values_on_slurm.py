@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from hpclaunch.lint.batch_script import read_script
 from hpclaunch.lint.lint_rule import Finding
 from hpclaunch.lint.lint_script import find_faults
 from tests.testbed.cluster import Slurm
@@ -47,6 +48,17 @@ def test_lint_reads_times_as_sbatch_does(slurm: Slurm) -> None:
     unread = [time for time, some in found.items() if ("walltime-unreadable", "error") in _rules(some)]
     assert unread == refused
     assert 0 < len(refused) < len(answers)
+
+
+@pytest.mark.slurm
+def test_comments_in_words_are_read_as_sbatch_reads_them(slurm: Slurm, tmp_path: Path) -> None:
+    for option in ("-J a#b", '-J "a#b"', "-J a\\#b", "--job-name=a# b", "-J 'a # b' # c"):
+        script = tmp_path / "job.sh"
+        script.write_text(f"#!/bin/bash\n#SBATCH {option}\ntrue\n")
+        number = slurm.run("sbatch", "--hold", "--parsable", str(script)).stdout.strip()
+        shown = slurm.run("scontrol", "show", "job", "--oneliner", number).stdout
+        name = read_script(script.read_text()).active_directives[-1].value
+        assert f"JobName={name} UserId" in shown, option
 
 
 def _rules(found: tuple[Finding, ...]) -> set[tuple[str, str]]:

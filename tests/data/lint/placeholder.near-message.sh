@@ -1,0 +1,6 @@
+#!/bin/bash
+#SBATCH --nodes=1
+#SBATCH --time=01:00:00
+DATA="${DATA:?set DATA=/path/to/data}"
+srun ./app "$DATA"
+# site: unknown

@@ -75,11 +75,11 @@ def verify_attached(job: str, site: str | None, *, summary: bool) -> bool:
     from hpclaunch.site.profile_node import site_topology
     from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 
-    job, profile = _asked(job, site)
+    job, profile, planned = _asked(job, site)
     running, nodes = read_nodes_of(
         LocalHost(), site_scheduler(profile), site_launcher(profile), job, os.environ
     )
-    found = judge_attached(running.id, nodes, profile, site_topology(profile))
+    found = judge_attached(running.id, nodes, profile, site_topology(profile), planned)
     if not printed(found):
         if summary:
             click.echo(_summary(found))
@@ -97,20 +97,23 @@ def verify_attached(job: str, site: str | None, *, summary: bool) -> bool:
     return found.ok
 
 
-def _asked(job: str, site: str | None) -> tuple[str, SiteProfile]:
-    """Return the scheduler's id and the site; ``job`` may be the name or id of a job of hpclaunch, too."""
+def _asked(job: str, site: str | None) -> tuple[str, SiteProfile, dict[int, str]]:
+    """Return the scheduler's id, the site, and of a job of hpclaunch, by its name or id, the planned CPUs."""
     from hpclaunch.job.store import NoSuchJobError
     from hpclaunch.site.detect import detect_here
     from hpclaunch.site.load_profile import load_site
 
+    planned: dict[int, str] = {}
     if not re.fullmatch(r"\d+([._[+]\S*)?", job):
         with suppress(NoSuchJobError):
-            record = named(job).record
-            job, site = record.scheduler_id or job, site or record.site
+            handle = named(job)
+            job, site = handle.record.scheduler_id or job, site or handle.record.site
+            verdict = None if handle.record.array else handle.binding()
+            planned = {one.rank: one.planned for one in verdict.ranks} if verdict else {}
     site = site or detect_here().site
     if site is None:
         raise BadInputError.case("attach: no site")
-    return job, load_site(site)
+    return job, load_site(site), planned
 
 
 def _print_ranks(found: AttachDocument) -> None:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -94,15 +94,22 @@ class _Rank(NamedTuple):
 
 
 def judge_attached(
-    job: str, nodes: Sequence[AttachedNode], profile: SiteProfile, topology: NodeTopology | None
+    job: str,
+    nodes: Sequence[AttachedNode],
+    profile: SiteProfile,
+    topology: NodeTopology | None,
+    planned: Mapping[int, str],
 ) -> AttachDocument:
-    """Judge the binding of every rank for the node of the site; without one only what the ranks share."""
+    """Judge the binding of every rank for the node of the site, or by the CPUs that it was ``planned``.
+
+    Without both only what the ranks share is judged.
+    """
     ranks = _ranks(nodes)
     if not ranks:
         raise BadInputError.case("attach: nothing seen")
     problems: dict[str, str] = {}
     alone = len({one.step for one in ranks}) == 1
-    judged = [_NodeRanks(here, topology, problems, alone=alone) for here in _together(ranks)]
+    judged = [_NodeRanks(here, topology, problems, planned, alone=alone) for here in _together(ranks)]
     reports = {key: report for each in judged for key, report in each.reports().items()}
     if not alone:
         _judge_steps(ranks, reports, problems)
@@ -119,7 +126,7 @@ def judge_attached(
         right=_option(profile, plan) if plan else None,
         remedies=tuple(dict.fromkeys(problems.values())),
         rules=_rules(problems) if problems else (),
-        note=None if topology else unknown,
+        note=None if judged[-1].described else unknown,
     )
 
 
@@ -206,10 +213,18 @@ class _NodeRanks:
     """The ranks of one step on one node, and what is wrong with them."""
 
     def __init__(
-        self, ranks: list[_Rank], topology: NodeTopology | None, problems: dict[str, str], *, alone: bool
+        self,
+        ranks: list[_Rank],
+        topology: NodeTopology | None,
+        problems: dict[str, str],
+        planned: Mapping[int, str],
+        *,
+        alone: bool,
     ) -> None:
         """Take the ranks by place; ``problems``: name -> its first words; ``alone``: it is the only step."""
         self.ranks, self.topology, self.problems = ranks, topology, problems
+        self.planned = planned if alone else {}
+        self.described = bool(topology or self.planned)
         self.plan = _plan(topology, len(ranks)) if alone else None
         self.cpus = [readable_cpus(one.main.cpus) for one in ranks]
         self.gpus = gpus_of_ranks([[one.main, *one.processes] for one in ranks], ranks[0].node, topology)
@@ -218,11 +233,25 @@ class _NodeRanks:
 
     def reports(self) -> dict[tuple[str, int], RankReport]:
         """Return the report of each rank, by step and rank."""
-        self._judge_cores()
+        if self.planned:
+            self._judge_by_plan()
+        else:
+            self._judge_cores()
         self._judge_gpus()
         for number in range(len(self.ranks)):
             self.verdicts.setdefault(number, self._other_verdict(number))
         return {(one.step, one.rank): self._report(number) for number, one in enumerate(self.ranks)}
+
+    def _judge_by_plan(self) -> None:
+        """Compare with the CPUs that the job's own plan gave each rank."""
+        for number, one in enumerate(self.ranks):
+            mine = self.planned.get(one.rank, "")
+            if mine and not self.cpus[number] <= readable_cpus(mine):
+                self.verdicts[number] = "cpus-differ"
+                words = f"rank {one}: on CPUs {one.main.cpus}, and the job's plan gave it {mine}"
+                self.problems.setdefault(
+                    "cpus-differ", f"{words}: its program or a library has bound it again"
+                )
 
     def _judge_cores(self) -> None:
         cores = tuple(Core(cpus=(cpu,)) for cpu in sorted(frozenset().union(*self.cpus)))
@@ -290,6 +319,9 @@ class _NodeRanks:
             self.problems.setdefault(MANY_THREADS, f"{words}; {remedy}")
         return max(found, key=lambda each: (each != "ok") + (each not in ("ok", NOT_JUDGED)))
 
+    def _site_plan(self, place: int) -> str:
+        return format_cpu_list(self.plan.ranks[place].cpus) if self.plan else ""
+
     def _report(self, place: int) -> RankReport:
         one, seen = self.ranks[place], self.gpus[place]
         known = {gpu.index: gpu for gpu in self.topology.gpus} if self.topology else {}
@@ -299,7 +331,7 @@ class _NodeRanks:
             host=one.host,
             local_rank=one.local_rank,
             cpus=one.main.cpus,
-            planned=format_cpu_list(self.plan.ranks[place].cpus) if self.plan else "",
+            planned=self.planned.get(one.rank) or self._site_plan(place),
             mems=re.sub("^bind.*:", "", one.main.mems),
             gpus=seen.text or "none",
             bus=",".join(gpu.bus_id or "unknown" for gpu in gpus),

@@ -131,10 +131,6 @@ def _begin(found: _Found) -> str:
     return f"--begin {found.value[:16]}" if absolute else ""
 
 
-def _export(found: _Found) -> str:
-    return " ".join(f"--env {shlex.quote(part)}" for part in found.value.split(",") if "=" in part)
-
-
 def _gpus_per_node(found: _Found) -> str:
     other = found.option.name == "gres" and "gpu" not in found.value
     return _directive(found.option.text) if other else _sizes(found)
@@ -167,7 +163,9 @@ _TRANSLATE: dict[Subject, Callable[[_Found], str]] = {
     "after": _after,
     "array": _array,
     "begin": _begin,
-    "export": _export,
+    "export": lambda found: " ".join(
+        f"--env {shlex.quote(part)}" for part in found.value.split(",") if "=" in part
+    ),
     "gpus per node": _gpus_per_node,
     "name": _name,
 }

@@ -6,8 +6,9 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -59,15 +60,32 @@ def step(lists: Iterable[str], **more: str) -> tuple[AttachedNode, ...]:
     return (AttachedNode(host="nid1", processes=tuple(found)),)
 
 
-def judged(nodes: tuple[AttachedNode, ...], site: str = "lumi-g") -> AttachDocument:
+def judged(
+    nodes: tuple[AttachedNode, ...], site: str = "lumi-g", planned: Mapping[int, str] = MappingProxyType({})
+) -> AttachDocument:
     profile = load_site(site)
-    return judge_attached("7", nodes, profile, site_topology(profile))
+    return judge_attached("7", nodes, profile, site_topology(profile), planned)
 
 
 def test_the_masks_of_the_site_are_right() -> None:
     found = judged(step(RIGHT))
     assert (found.ok, found.finding, found.rules) == (True, "all 8 ranks have a right binding", ())
     assert judged(step(["0-3"]), "generic-slurm").finding == "the rank has a right binding"
+
+
+def test_ranks_of_a_job_of_hpclaunch_are_compared_with_its_plan() -> None:
+    """Two programs that bind themselves to both CPUs are wrong both; one that stays is right."""
+    plan = {0: "0", 1: "1"}
+    both = judged(step(["0-1", "0-1"]), "generic-slurm", plan)
+    assert [(one.verdict, one.planned) for one in both.ranks] == [("cpus-differ", "0"), ("cpus-differ", "1")]
+    assert both.remedies[0].startswith("rank 0: on CPUs 0-1, and the job's plan gave it 0: ")
+    assert both.note is None
+    one = judged(step(["0-1", "1"]), "generic-slurm", plan)
+    assert [each.verdict for each in one.ranks] == ["cpus-differ", "ok"]
+    assert judged(step(["0", "1"]), "generic-slurm", plan).ok
+    shared = judged(step(["0-1", "0-1"]), "generic-slurm", {0: "0-1", 1: "0-1"})
+    assert shared.ok, "the plan lets them share"
+    assert [each.verdict for each in judged(step(["0-1", "0-1"]), "generic-slurm").ranks] == ["ok", "shared"]
 
 
 def test_masks_in_core_order_are_far_from_the_gpus() -> None:
@@ -86,7 +104,7 @@ def test_where_the_site_binds_to_cores_its_launchers_option_is_the_right_one() -
     """taskset would bind what the launcher has bound already."""
     lumi = load_site("lumi-g")
     profile = replace(lumi, binding=replace(lumi.binding, cpu="cores"))
-    found = judge_attached("7", step(sorted(RIGHT)), profile, site_topology(profile))
+    found = judge_attached("7", step(sorted(RIGHT)), profile, site_topology(profile), {})
     assert found.right is not None
     assert found.right.startswith("srun --cpu-bind=cores; ROCR_VISIBLE_DEVICES=0,1,2,3,4,5,6,7")
 

@@ -181,5 +181,5 @@ def test_ranks_that_run_are_told_apart(environment: dict[str, Any]) -> None:
         AttachedNode(host=f"n{n}", processes=tuple(process(n * EACH + k) for k in range(EACH)), gpus={})
         for n in range(NODES)
     ]
-    verdict = judge_attached("7", nodes, shipped("generic-slurm"), None)
+    verdict = judge_attached("7", nodes, shipped("generic-slurm"), None, {})
     assert [(each.rank, each.local_rank) for each in verdict.ranks] == [(0, 0), (1, 1), (2, 0), (3, 1)]

@@ -195,11 +195,6 @@ def _attach_parse(job: str, answer: CommandResult) -> scheduler_interface.Runnin
     )
 
 
-def _attach_components(job: scheduler_interface.RunningJob) -> tuple[tuple[str, ...], ...]:
-    """Start a step in each component of a heterogeneous job: srun refuses a component's id (22.05.8)."""
-    return tuple(_attach_step(job, (f"--het-group={n}",), count) for n, count in enumerate(job.parts))
-
-
 def _attach_step(job: scheduler_interface.RunningJob, group: tuple[str, ...], count: int) -> tuple[str, ...]:
     """Start a step that takes nothing from the job's own steps, is not bound, and not an MPI program."""
     sizes = (f"--nodes={count}", f"--ntasks={count}", "--ntasks-per-node=1", f"--job-name={LOOK}")
@@ -218,7 +213,10 @@ SCHEDULER = SlurmScheduler(
         step_of=_attach_step_of,
         names_query=lambda job: ("scontrol", "show", "hostnames", job.node_list),
         words=lambda job: _attach_step(job, (), len(job.nodes)),
-        by_component=_attach_components,
+        # Of a heterogeneous job: srun refuses a component's id (22.05.8).
+        by_component=lambda job: tuple(
+            _attach_step(job, (f"--het-group={n}",), count) for n, count in enumerate(job.parts)
+        ),
     ),
     accounting=scheduler_interface.Accounting(query=accounting_query, parse=parse_accounting),
     trial=scheduler_interface.Trial(

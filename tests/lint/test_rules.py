@@ -99,6 +99,7 @@ def test_only_what_the_site_refuses_without_is_an_error(script: str, severity: s
         ("master-port-fixed.own", "note"),
         ("master-port-fixed.array", "warning"),
         ("master-port-fixed.array-of-one", "note"),
+        ("gpus-overridden.several", "warning"),
         ("one-cpu-per-gpu-rank.site", "warning"),
         ("one-cpu-per-gpu-rank.site-program", "note"),
     ],
@@ -108,6 +109,12 @@ def test_a_finding_is_as_grave_as_it_is_certain(script: str, severity: str) -> N
     rule = script.partition(".")[0]
     found = findings(case.text, case.site)
     assert [one.severity for one in found if one.rule == rule] == [severity]
+
+
+def test_gpus_that_programs_share_out_are_notes() -> None:
+    case = read_case(DATA / "gpus-overridden.in-turn.sh")
+    found = [one.severity for one in findings(case.text, case.site) if one.rule == "gpus-overridden"]
+    assert found == ["note", "note"]
 
 
 def test_one_finding_names_all_lines_that_come_too_late() -> None:

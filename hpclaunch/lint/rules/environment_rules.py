@@ -130,8 +130,8 @@ def master_port_fixed(context: Context) -> Iterator[Violation]:
     usual = TABLE["default_ports"] if not has_several_jobs(context.script) else range(_MOST_PORT)
     seen: set[int] = set()
     for line, name, port, high in _ports(context.script):
-        if port == high and line not in seen:
-            seen.add(line)
+        if port == high and port not in seen:
+            seen.add(port)
             message = f"{name} is always {port}, for every job"
             severity: Severity | None = "note" if alone or port not in usual else None
             yield Violation(line, message, _port_of_job(context), severity)

@@ -38,7 +38,7 @@ def variable_obsolete(context: Context) -> Iterator[Violation]:
     variables = context.script.variables
     for name, (newer, since) in TABLE["obsolete"].items():
         for one in variables.assignments.get(name, [])[:1]:
-            if newer not in variables.assignments:
+            if newer not in variables.assignments and one.value is not None:  # of unset
                 yield Violation(one.line, f"{name} is obsolete since {since}", f"use {newer}")
 
 

@@ -17,7 +17,7 @@ from hpclaunch.lint.known_variables import (
     VALUES,
 )
 from hpclaunch.lint.launch_lines import python_files
-from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
+from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, also_at, rule
 from hpclaunch.plan.request_texts import looks_secret
 from hpclaunch.scheduler.directive_readers import READERS, reader_by_variables
 from hpclaunch.shell.shell_syntax import Assignment, Command, Ref, Word
@@ -31,6 +31,7 @@ _ESCAPED = re.compile(r"\\\$\{?([A-Za-z_]\w*)")
 _BLANK_BEHIND = re.compile(r"(?<=[ \t]\\)[ \t]+(?=\n[ \t]*[^\s#]|#)")
 _IN_QUOTES = re.compile(r'"[^"]*\\\$')
 _IN_SINGLE = re.compile(r"(?:--?[\w-]+=)?'[\w./:-]*\$\{?([A-Za-z_]\w*)\}?[\w./:-]*'")
+_LIST = re.compile(r"\d{1,3}(,\d{1,3}){0,63}")
 _DEVICES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")
 _FOREIGN = {
     own: re.compile("|".join(text for other, text in TABLE["of_schedulers"].items() if other != own))
@@ -189,17 +190,23 @@ def _tested(script: Script) -> set[str]:
 
 @rule("gpus-overridden")
 def gpus_overridden(context: Context) -> Iterator[Violation]:
+    given = list(_lists_of_gpus(context))
+    used = {int(number) for _, text in given for number in text.split(",")}
+    harmless = context.owns_node or used == set(range(context.requested.gpus_of_node or 0))
+    for name in dict.fromkeys(f"{one.name}={text}" for one, text in given):
+        lines = [one.line for one, text in given if f"{one.name}={text}" == name]
+        message = f"{name} replaces what the scheduler assigns{also_at(lines)}"
+        yield Violation(lines[0], message, None, "note" if harmless else None)
+
+
+def _lists_of_gpus(context: Context) -> Iterator[tuple[Assignment, str]]:
+    """Yield the numbers of GPUs that a script sets in a job that requests some, with the assignments."""
     requested = context.requested
-    if not (requested.gpus or requested.gpus_per_node or requested.gpus_per_task):
-        return
-    for one, text in context.script.variables.values_of(*_DEVICES):
-        if re.fullmatch(r"\d{1,3}(,\d{1,3}){0,63}", text):
-            numbers = sorted(map(int, text.split(",")))
-            if _in_another_order(context, text, numbers):
-                continue
-            harmless = context.owns_node or numbers == list(range(context.requested.gpus_of_node or 0))
-            message = f"{one.name}={text} replaces what the scheduler assigns"
-            yield Violation(one.line, message, None, "note" if harmless else None)
+    asks = requested.gpus or requested.gpus_per_node or requested.gpus_per_task
+    for one, text in context.script.variables.values_of(*_DEVICES) if asks else ():
+        numbers = text.split(",") if _LIST.fullmatch(text) else []
+        if numbers and not _in_another_order(context, text, sorted(map(int, numbers))):
+            yield one, text
 
 
 def _in_another_order(context: Context, text: str, numbers: list[int]) -> bool:

@@ -24,12 +24,12 @@ def failure_of(record: JobRecord, log: FailureLog) -> Failure:
     lines = tuple(line for line in found.lines if not re.search(SLURM_ENDS, line))
     whose = found.stderr_rank
     own = len(lines) if whose else 0
-    if not lines:
+    if not lines or (found.error and found.error.cause == "MPI_Abort"):  # who calls it has said why before
         only = "".join(log.stderr) if len(log.stderr) == 1 else ""
         whose = found.rank if found.rank in log.stderr else only
         said = _last_lines(log.stderr.get(whose or "", ()))
         own = len(said)
-        lines = (*said, *(line for line in _last_lines(log.lines) if line not in said))
+        lines = (*said, *(line for line in lines or _last_lines(log.lines) if line not in said))
     return Failure(
         rank=found.rank or _only_rank(found, record, log),
         candidates=found.candidates,
@@ -98,7 +98,13 @@ def error_words(log: FailureLog) -> str | None:
     reported = first_failed_rank(log.ranks)  # by the launcher: maybe ended because of another rank
     another = found.rank and reported and reported.rank != found.rank
     who = [f"rank {found.rank}"] if another else []
-    return ": ".join([*who, found.error.cause, *(line[:_LINE_SHOWN] for line in lines[:1])])
+    first = [line[:_LINE_SHOWN] for line in lines[:1]]
+    return ": ".join([*who, *_with_cause(found.error.cause, first)])
+
+
+def _with_cause(cause: str, words: list[str]) -> list[str]:
+    """Return the words of an error with its cause in front, unless they begin with it."""
+    return words if "".join(words).lower().startswith(cause.lower()) else [cause, *words]
 
 
 def own_exit_code(code: int | None, log: FailureLog) -> int | None:

@@ -240,6 +240,33 @@ def test_of_one_rank_a_failure_of_the_set_up_is_not_the_ranks(tmp_path: Path) ->
     assert failure_of(replace(record, preflight=(found,)), FailureLog(lines=(said,))).rank is None
 
 
+ABORT = {  # Open MPI 5.0.11, whose launcher says it, and MPICH 4.0.2, whose rank does
+    "open": ("MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD", False),
+    "mpich": ("application called MPI_Abort(MPI_COMM_WORLD, 3) - process 1", True),
+}
+
+
+@pytest.mark.parametrize("mpi", ABORT)
+def test_before_mpi_abort_its_rank_has_said_why(tmp_path: Path, mpi: str) -> None:
+    """The words of other ranks are not shown, nor those of the rank after another error."""
+    record = replace(new_record(Store(tmp_path), "slurm", tmp_path), tasks=2, exit_code=3)
+    line, by_rank = ABORT[mpi]
+    own = ("step 7", "bad state", *([line] if by_rank else []))
+    log = FailureLog(f"{line}\n  Errorcode: 3\n", (line,), {"0": ("step 6",), "1": own})
+    failure = failure_of(record, log)
+    assert (failure.rank, failure.cause, failure.lines) == ("1", "MPI_Abort", ("step 7", "bad state", line))
+    assert (failure.stderr_rank, failure.stderr_lines) == ("1", len(own))
+    log = FailureLog(lines=(), stderr={"1": ("step 7", *TRACE)})
+    assert "step 7" not in failure_of(record, log).lines
+
+
+def test_a_cause_that_the_line_begins_with_is_not_said_twice() -> None:
+    line = "MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD"
+    assert error_words(FailureLog(lines=(line,))) == line
+    line = "application called MPI_Abort(MPI_COMM_WORLD, 3) - process 1"
+    assert error_words(FailureLog(lines=(line,))) == f"MPI_Abort: {line}"
+
+
 def test_a_task_with_several_ranks_names_none_of_its_candidates(tmp_path: Path) -> None:
     record = replace(new_record(Store(tmp_path), "slurm", tmp_path), tasks=1, exit_code=1)
     lines = tuple(f"[rank{rank}]: {line}" for rank in range(2) for line in TRACE)

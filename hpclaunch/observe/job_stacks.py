@@ -267,17 +267,18 @@ def watched(calls: Sequence[dict[str, Any]]) -> dict[str, Any]:
     moving = any(one["progress"] in ("slow", "fine") for one in reports)
     if stuck or moving:
         reports = [{**one, "suspect": one["progress"] == "stuck"} for one in reports]
-    last["kind"] = _kind(last["kind"], stuck, moving=moving)
+    last["kind"] = _kind(last["kind"], reports, stuck, moving=moving)
     suspects = [one["rank"] for one in reports if one["suspect"]]
     finding = _finding(reports, len(calls)) + "; output came meanwhile" * printed
     more = {"remedy": REMEDIES.get(last["kind"]), "suspects": suspects, "finding": finding}
     return {**last, "by_rank": reports, **more}
 
 
-def _kind(of_last: str, stuck: list[dict[str, Any]], *, moving: bool) -> str:
+def _kind(of_last: str, reports: list[dict[str, Any]], stuck: list[dict[str, Any]], *, moving: bool) -> str:
     """Return the kind of wait of the ranks that are stuck; without one that of the last roll call."""
     if not stuck or of_last == "missing":
-        return "moving" if moving and not stuck else of_last
+        slow = any(one["progress"] == "slow" for one in reports)
+        return ("moving", "slow")[slow] if moving and not stuck else of_last
     return "stopped" if any(one["state"] in ("T", "t") for one in stuck) else kind_of_wait(stuck)
 
 
@@ -296,7 +297,13 @@ def _moves(seen: Sequence[Mapping[str, Any]], *, printed: bool) -> bool:
 
 
 def _has_printed(calls: Sequence[Mapping[str, Any]]) -> bool:
-    """Tell whether output came between two looks: the time without any has not grown."""
+    """Tell whether output came between two looks: the time without any has not grown.
+
+    A thread may print while its rank hangs: where collectives have numbers, these tell more.
+    """
+    numbers = {tuple(one["number"] for one in call["by_rank"]) for call in calls}
+    if len(numbers) == 1 and any(number is not None for number in min(numbers)):
+        return False
     known = [call["idle_s"] for call in calls if call["idle_s"] is not None]
     return any(after <= before for before, after in pairwise(known))
 

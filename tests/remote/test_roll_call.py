@@ -188,7 +188,10 @@ def test_several_looks_tell_stuck_from_slow() -> None:
         "3 looks; stuck: rank 1 (n1, GPU 1), now in load() (dataset.py:31); slow: "
     )
     healthy = watched([called([process(0, [["/home/me/t.py", step, "f"]]), allreduce(1)]) for step in (1, 2)])
-    assert (healthy["suspects"], healthy["kind"], healthy["remedy"]) == ([], "moving", None)
+    assert (healthy["suspects"], healthy["kind"]) == ([], "slow"), "as of one look"
+    assert "it moves" in healthy["remedy"]
+    fine = watched([called([process(0, [["/home/me/t.py", step, "f"]])]) for step in (1, 2)])
+    assert (fine["suspects"], fine["kind"], fine["remedy"]) == ([], "moving", None)
     assert "stuck" not in healthy["finding"]
 
 
@@ -430,8 +433,16 @@ def test_a_rank_that_is_at_one_place_while_output_comes_is_not_called_stuck() ->
     calls = [called(ranks, idle_s=idle_s) for idle_s in (5, 1, 4)]
     watch = watched(calls)
     assert [one["progress"] for one in watch["by_rank"]] == ["slow", "waits"]
-    assert (watch["kind"], watch["suspects"]) == ("moving", [])
+    assert (watch["kind"], watch["suspects"]) == ("slow", [])
     assert watch["finding"].endswith("; output came meanwhile")
+    assert [line[:6] for line in text_lines(watch) if "pid " in line] == ["rank 0"], "the slow one"
+    for one in ranks[1:]:
+        one["first"]["collective"] = one["second"]["collective"] = [41, "allreduce", True]
+    beats = watched([called(ranks, idle_s=idle_s) for idle_s in (2, 1, 2)])
+    assert [one["progress"] for one in beats["by_rank"]] == ["stuck", "waits"], (
+        "a thread prints, none gets on"
+    )
+    ranks[1]["first"].pop("collective"), ranks[1]["second"].pop("collective")
     silent = watched([called(ranks, idle_s=idle_s) for idle_s in (5, 8, 11)])
     assert [one["progress"] for one in silent["by_rank"]] == ["stuck", "waits"]
     ended = watched([called([over(0), allreduce(1)], idle_s=idle_s) for idle_s in (5, 1)])

@@ -14,7 +14,7 @@ from hpclaunch.binding.node_binding import BindingRequest, NodeBinding
 from hpclaunch.cpuset import format_cpu_list, to_mask
 from hpclaunch.errors import BadInputError
 from hpclaunch.job.binding_report import NOT_JUDGED, RankReport, readable_cpus
-from hpclaunch.json_document import Document
+from hpclaunch.job.job_documents import VerifyDocument
 from hpclaunch.observe.attached_gpus import GPU_SHARED, NO_SUCH_GPU, SeenGpus, gpus_of_ranks
 from hpclaunch.observe.attached_nodes import AttachedNode, Process
 from hpclaunch.plural import listed
@@ -47,19 +47,14 @@ class RankDetails(msgspec.Struct, frozen=True, kw_only=True):
     variables: dict[str, str]
 
 
-class AttachDocument(Document, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class AttachDocument(VerifyDocument, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Findings in a running job that hpclaunch did not submit."""
 
-    id: str
     site: str
-    ok: bool
-    finding: str
-    ranks: tuple[RankReport, ...]
     details: tuple[RankDetails, ...]
     right: str | None
     remedies: tuple[str, ...]
     rules: tuple[str, ...]
-    note: str | None
 
 
 class _Rank(NamedTuple):

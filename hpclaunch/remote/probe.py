@@ -325,9 +325,6 @@ _LIBRARIES: dict[str, Callable[[], dict[str, Any]]] = {
 }
 
 
-# --- preflight ---------------------------------------------------------------------------------------------
-
-
 def preflight(text: str) -> None:
     """Judge this node before a job's ranks start: one line per check, ``PREFLIGHT_MARK`` and JSON.
 

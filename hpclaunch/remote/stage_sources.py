@@ -96,9 +96,6 @@ def _digest(value: object) -> str:
     return hashlib.sha256(json.dumps(value).encode()).hexdigest()
 
 
-# --- a folder ---------------------------------------------------------------------------------------------
-
-
 def walk(folder: str) -> Iterator[Member]:
     """The members of a folder in order, itself first, named ``.``; each is ``lstat``-ed once."""
     first_names: Dict[Tuple[int, int], str] = {}

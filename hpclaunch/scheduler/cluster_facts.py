@@ -138,14 +138,7 @@ def merged_kinds(kinds: Iterable[NodeKind]) -> tuple[NodeKind, ...]:
 
 
 def _alike(group: NodeKind, kind: NodeKind) -> bool:
-    same = msgspec.structs.replace(
-        kind,
-        example=group.example,
-        nodes=group.nodes,
-        in_service=group.in_service,
-        queues=group.queues,
-        memory_mib=group.memory_mib,
-        features=group.features,
-    )
+    aside = ("example", "nodes", "in_service", "queues", "memory_mib", "features")
+    same = msgspec.structs.replace(kind, **{name: getattr(group, name) for name in aside})
     near = (kind.memory_mib or 0) * 10 <= (group.memory_mib or 0) * 11
     return near and same == group

@@ -12,7 +12,7 @@ import os
 import re
 import secrets
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -268,17 +268,13 @@ def _facts(points: list[StudyPoint]) -> PointFacts:
     checked = [point.binding for point in points if point.binding is not None]
     costs = [point.cost for point in points if point.cost is not None]
     return PointFacts(
-        load_balance=_mean(p.load_balance for p in points),
-        communication_efficiency=_mean(p.communication_efficiency for p in points),
+        load_balance=mean(p.load_balance for p in points),
+        communication_efficiency=mean(p.communication_efficiency for p in points),
         cost=sum(costs) if costs else None,
         jobs=tuple(point.job for point in points if point.job),
         binding=all(checked) if checked else None,
         fingerprint=points[0].fingerprint,
     )
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    return mean(value for value in values if value is not None)
 
 
 def _remarks(points: list[StudyPoint], first: StudyPoint) -> tuple[str, ...]:

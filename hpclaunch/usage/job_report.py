@@ -68,7 +68,7 @@ def job_report(facts: JobFacts, billing: Billing | None, now: dt.datetime) -> Re
         job_memory=job_memory,
         energy=tuple(energy),
         speed=_speed(facts),
-        binding=_binding(facts),
+        binding=msgspec.convert(facts.binding, BindingDocument | None, from_attributes=True),
         cost=cost,
         next=(),
         over_time=tuple(over_time(runs)),
@@ -235,11 +235,6 @@ def _accounted_energy(accounted: Sequence[AccountedJob]) -> Iterable[EnergyUse]:
     if joules:
         power = rounded(sum(joules) / seconds, 1) if seconds else None
         yield EnergyUse(joules=sum(joules), power_w=power, source="scheduler", how=_SCHEDULER_ENERGY)
-
-
-def _binding(facts: JobFacts) -> BindingDocument | None:
-    verdict = facts.binding
-    return BindingDocument(ok=verdict.ok, finding=verdict.finding) if verdict else None
 
 
 def _cost(

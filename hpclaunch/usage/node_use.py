@@ -37,9 +37,9 @@ def node_use(
     )
 
 
-def mean(values: Iterable[float]) -> float | None:
-    """Return the mean; None of no values."""
-    known = list(values)
+def mean(values: Iterable[float | None]) -> float | None:
+    """Return the mean of the values that are known; None where none is."""
+    known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
 
 
@@ -85,10 +85,10 @@ def _gpus(runs: Sequence[NodeRun], buses: Mapping[str, tuple[int, ...]]) -> Iter
         yield GpuUse(
             name=name,
             ranks=buses.get(name, ()),
-            busy=rounded(mean(look.busy for look in known if look.busy is not None), 1),
+            busy=rounded(mean(look.busy for look in known), 1),
             memory_peak=max(memory, default=None),
             memory_of=next((look.memory_of for look in known if look.memory_of), None),
-            power_w=rounded(mean(look.power_w for look in known if look.power_w is not None), 1),
+            power_w=rounded(mean(look.power_w for look in known), 1),
             source=runs[-1].gpu_source,
         )
 
@@ -182,7 +182,7 @@ def rank_uses(
             cpus_most=rounded(most),
             memory_peak=max(peaks, default=None),
             memory_grows=growth(sizes[len(sizes) // 2 :], 64 << 20, 1.1),  # not what it loads at first
-            gpu_busy=rounded(mean(value for value in busy if value is not None), 1),
+            gpu_busy=rounded(mean(busy), 1),
             waiting_ms=waiting.get(rank),
         )
 

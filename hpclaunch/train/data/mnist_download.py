@@ -44,7 +44,7 @@ def download(url: str, most_bytes: int, log: Callable[[str], None]) -> bytes:
 
 def _body(answer: http.client.HTTPResponse, url: str, most_bytes: int, log: Callable[[str], None]) -> bytes:
     """The body of an answer, read in pieces up to the announced length and within the limits."""
-    announced = _announced_length(answer)
+    announced = answer.length
     if announced is not None and announced > most_bytes:
         raise DamagedError(f"announces {announced:,} bytes, but the file has {most_bytes:,} at most")
     body = bytearray()
@@ -66,11 +66,6 @@ def _body(answer: http.client.HTTPResponse, url: str, most_bytes: int, log: Call
         raise DamagedError(f"cut: {len(body):,} bytes of {announced:,}")
     log(f"downloaded {url}: {len(body):,} bytes")
     return bytes(body)
-
-
-def _announced_length(answer: http.client.HTTPResponse) -> int | None:
-    text = answer.headers.get("Content-Length", "")
-    return int(text) if text.isascii() and text.isdigit() else None
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):

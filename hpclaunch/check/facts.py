@@ -58,11 +58,6 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
         lines = [line.strip() for line in self.stderr.splitlines() if line.strip().strip("-=*")]
         return lines[-1][:300] if lines else ""
 
-    def failed_setup(self) -> str | None:
-        """Return the line of the job's environment that failed before the process could start."""
-        marked = (line for line in self.stderr.splitlines() if line.startswith(SETUP_MARK))
-        return next((line.removeprefix(SETUP_MARK) for line in marked), None)
-
 
 class BuildFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Facts about a Horovod build; None: not collected."""

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from hpclaunch.check.check_report import AllreduceTimes, Check, Status, verdict
-from hpclaunch.check.facts import NOT_FOUND, BuildFacts, LaunchFacts, Outcome
+from hpclaunch.check.facts import NOT_FOUND, SETUP_MARK, BuildFacts, LaunchFacts, Outcome
 from hpclaunch.check.judge_build import linked_family, lost_mpi
 from hpclaunch.plural import counted
 from hpclaunch.site.schema import AllreduceFigure, SiteProfile
@@ -92,9 +92,10 @@ def judge_setup(setup: Outcome) -> Check:
     """Judge whether the lines of the job's environment run."""
     if setup.exit_code == 0 and not setup.timed_out:
         return verdict("environment: runs")
-    line = setup.failed_setup()
-    ending = f"stops at: {line}" if line else setup.ending()
-    words = next((w for w in setup.stderr.splitlines() if w.strip() and not w.startswith("HPCLAUNCH-")), "")
+    lines = setup.stderr.splitlines()
+    failed = [line.removeprefix(SETUP_MARK) for line in lines if line.startswith(SETUP_MARK)]
+    ending = f"stops at: {failed[0]}" if failed else setup.ending()
+    words = next((line for line in lines if line.strip() and not line.startswith("HPCLAUNCH-")), "")
     found = verdict("environment: stops", ending=ending, words=words.strip()[:300])
     return msgspec.structs.replace(found, evidence=found.evidence.strip())
 

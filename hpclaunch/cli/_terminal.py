@@ -25,16 +25,6 @@ _REDRAW_S = 0.1
 _COLUMNS = 80
 
 
-def wants_colour(option: str) -> bool | None:
-    """Return what ``--color`` and the environment ask for; None: colours where the output is a terminal.
-
-    NO_COLOR: no-color.org. A terminal that is called dumb has none.
-    """
-    if option != "auto":
-        return option == "always"
-    return False if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" else None
-
-
 def terminal_table(
     rows: Iterable[Sequence[str]],
     header: Sequence[str] | None = None,

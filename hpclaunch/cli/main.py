@@ -151,9 +151,10 @@ def program(ctx: click.Context, /, debug: bool, color: str) -> None:
 
     Example: hpclaunch submit --site local --tasks 2 mnist
     """
-    from hpclaunch.cli._terminal import wants_colour
-
-    ctx.color = wants_colour(color)
+    if color != "auto":
+        ctx.color = color == "always"
+    elif os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":  # no-color.org
+        ctx.color = False  # else colours where the output is a terminal
 
 
 def main() -> int:

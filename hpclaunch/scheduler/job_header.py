@@ -2,7 +2,6 @@
 
 import datetime as dt
 import re
-from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -80,12 +79,3 @@ class HeaderRow(msgspec.Struct, frozen=True, array_like=True):
     text: str
     reason: str
     when: str = ""
-
-
-def header_lines(rows: Iterable[HeaderRow], values: Mapping[str, object]) -> tuple[Line, ...]:
-    """Return the rows of a job that has these values, with their reasons."""
-    return tuple(
-        Line(text=row.text.format_map(values), reason=row.reason.format_map(values))
-        for row in rows
-        if all(values[name] for name in ([row.when] if row.when else re.findall(r"\{(\w+)", row.text)))
-    )

@@ -13,7 +13,7 @@ from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.package_data import text_beside
 from hpclaunch.scheduler.cluster_facts import ClusterFacts, merged_kinds
-from hpclaunch.scheduler.job_header import HeaderRow, Line, Resources, header_lines
+from hpclaunch.scheduler.job_header import HeaderRow, Line, Resources
 from hpclaunch.scheduler.launcher import Launcher
 from hpclaunch.walltime import format_walltime
 
@@ -349,13 +349,19 @@ class Scheduler(SchedulerData, frozen=True, kw_only=True):
             why = f"{want.output!r} cannot stand in a {self.file_rule}"
             raise BadInputError(why, "set XDG_STATE_HOME to a folder with a plain name")
         quoted = shlex.quote if self.quotes else str
-        usual: dict[str, object] = {
+        values: dict[str, object] = {
+            **msgspec.structs.asdict(want),
             "name": quoted(want.name),
             "output": quoted(want.output) if want.output else self.usual_log,
             "walltime": format_walltime(want.walltime_s),
             "shared": not want.exclusive,
+            **self.spelled(want),
         }
-        return header_lines(self.header_rows, {**msgspec.structs.asdict(want), **usual, **self.spelled(want)})
+        return tuple(
+            Line(text=row.text.format_map(values), reason=row.reason.format_map(values))
+            for row in self.header_rows
+            if all(values[name] for name in ([row.when] if row.when else re.findall(r"\{(\w+)", row.text)))
+        )
 
     def spelled(self, want: Resources) -> dict[str, object]:
         """Return the values in ``header_rows`` that only this scheduler has, or spells in its own way.

@@ -27,7 +27,9 @@ def save_node(folder: Path) -> tuple[str, ...]:
     root = default_root()
     folder = Path(os.path.abspath(folder))
     try:
-        _check_replaceable(folder)
+        marked = folder.is_dir() and ((folder / MARKER).is_file() or not any(folder.iterdir()))
+        if folder.exists() and not marked:
+            raise BadInputError(f"{folder}: exists and is not a saved topology", "name a new folder")
         with new_folder(folder, replace=True) as temporary:
             absent = _save_tools(temporary, root)
             _save_tree(temporary / SYSFS, root)
@@ -36,13 +38,6 @@ def save_node(folder: Path) -> tuple[str, ...]:
     except OSError as error:
         raise BadInputError.case("capture: not written", folder=folder, error=error) from None
     return tuple(absent)
-
-
-def _check_replaceable(folder: Path) -> None:
-    if not folder.exists():
-        return
-    if not folder.is_dir() or (any(folder.iterdir()) and not (folder / MARKER).is_file()):
-        raise BadInputError(f"{folder}: exists and is not a saved topology", "name a new folder")
 
 
 def _save_tools(temporary: Path, root: Path) -> list[str]:

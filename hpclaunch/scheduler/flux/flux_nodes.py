@@ -32,7 +32,8 @@ def _facts(said: Mapping[str, _Table], status: str, version: str) -> ClusterFact
     config = said.get("queues", {})
     queues: Mapping[str, _Table] = config.get("queues", {})
     default = config.get("policy", {}).get("jobspec", {}).get("defaults", {}).get("system", {})
-    names = sorted(queues.keys() - _closed(status), key=lambda name: (name != default.get("queue"), name))
+    closed = re.findall(r"^(\S+): (?:Job submission is disabled|Scheduling is stopped)", status, re.MULTILINE)
+    names = sorted(queues.keys() - closed, key=lambda name: (name != default.get("queue"), name))
     nodes = list(_nodes(said.get("nodes", {})))
     nodes_of = {name: [node for node in nodes if _leads(queues[name], node)] for name in names}
     up = _ranks_of(said.get("up", {}))
@@ -44,12 +45,6 @@ def _facts(said: Mapping[str, _Table], status: str, version: str) -> ClusterFact
             _kind(node, up, [name for name, own in nodes_of.items() if node in own]) for node in nodes
         ),
     )
-
-
-def _closed(status: str) -> set[str]:
-    """Return the queues that take no jobs, or start none, by ``flux queue status``."""
-    closed = r"^(\S+): (?:Job submission is disabled|Scheduling is stopped)"
-    return set(re.findall(closed, status, re.MULTILINE))
 
 
 def _ranks_of(resources: _Table) -> frozenset[int]:

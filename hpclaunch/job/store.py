@@ -6,6 +6,7 @@ file.
 """
 
 import datetime as dt
+import errno
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -84,7 +85,8 @@ class Store:
         except OSError as error:
             if target.exists():
                 raise BadInputError(f"{target}: a job with that id exists already", "submit again") from None
-            raise BadInputError.case("jobs: not stored", folder=self.jobs, error=error) from None
+            case = "no room" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "not stored"
+            raise BadInputError.case(f"jobs: {case}", folder=self.jobs, error=error) from None
 
     def save(self, record: JobRecord, *, reopen: bool = False) -> JobRecord:
         """Replace the job's record and return the record that is stored now.

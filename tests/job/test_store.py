@@ -205,6 +205,20 @@ def test_an_unwritable_state_folder_is_bad_input_with_the_remedy(tmp_path: Path)
     assert "XDG_STATE_HOME" in str(caught.value)
 
 
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_file_system_of_the_jobs_is_not_called_unwritable(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("hpclaunch.job.store.write_new_file", full)
+    with pytest.raises(BadInputError, match="jobs cannot be stored here") as caught:
+        new_record(store, "local", tmp_path)
+    assert "make room there (hpclaunch forget removes jobs)" in str(caught.value)
+    assert "writable" not in str(caught.value)
+
+
 @pytest.mark.slow
 def test_several_processes_at_once(store: Store) -> None:
     writers = [writer(store, 25, str(i)) for i in range(4)]

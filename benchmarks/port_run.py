@@ -354,6 +354,7 @@ class Named:
         report = ported.report
         self.reasons = {one.line: one.why for one in report.left_out}
         self.changes = {one.line: one.why for one in report.changed}
+        self.places = {one.line: one.to.split("; ") for one in report.changed}
 
     def holding(self, *texts: str) -> set[int]:
         """Return the lines of the script that hold one of these texts."""
@@ -525,8 +526,9 @@ def word_differences(one: Launch, other: Launch, lines: set[int], named: Named) 
         None, before, after, autojunk=False
     ).get_opcodes():
         there, here = before[first:last], after[begin:end]
-        if there == here:
-            continue
+        pairs = [*zip(there, here, strict=False)]
+        if len(there) == len(here) and all(one in (other, f"/usr/bin/{other}") for one, other in pairs):
+            continue  # which and command -v print the path
         options = [before[first - 1]] if first and before[first - 1].startswith("-") else []
         words = [word for each in (*there, *here, *options) for word in (each, *re.split(r"[=,:\s]", each))]
         words += [os.path.basename(word) for word in there if "/" in word]
@@ -544,6 +546,8 @@ def word_differences(one: Launch, other: Launch, lines: set[int], named: Named) 
         ]
         said = bool(holes) or named.tasks_with(*words, *names) or named.tasks_at(places - lines, KINDS)
         said = said or named.tasks_at(lines, OF_ALL_WORDS)
+        unread = any("image is known at run time only" in task for task in named.tasks)
+        said = said or (one.image in words and unread)
         what = f"{' '.join(there)!r}, not {' '.join(here)!r}"
         yield Difference(
             what[:300], "to do" if said else "report" if named.reported(lines | places, *values) else ""
@@ -568,7 +572,9 @@ def variable_differences(one: Launch, other: Launch, named: Named) -> Iterator[D
         said = said or named.tasks_at(alone, "env|line|command|secret|array|software|environment")
         by: By = "to do" if said else ""
         changed = alone & named.changes.keys()
-        by = by or ("report" if changed or named.reported(code, name) else "")
+        instead = (text for line in code for text in named.places.get(line, ()))
+        replaced = any(name in text for text in instead if not text.startswith("command: "))
+        by = by or ("report" if changed or replaced or named.reported(code, name) else "")
         yield Difference(f"{name}={value[:80]!r}, not {other.env.get(name, '')[:80]!r}", by)
 
 

@@ -37,7 +37,10 @@ READERS: dict[str, dict[str, set[str] | None]] = {
     "usage/next_request.yaml": {"_said": {"ask"}},
 }
 NO_VALUES = {"status"}
-NAME_CASES = ("options of launchers", "tasks of owners", "cases of commands", "words of a machine")
+NAME_CASES = (
+    *("options of launchers", "tasks of owners", "cases of commands", "words of a machine"),
+    *("lines without a command", "module folders"),
+)
 PARTS = {"text", "to", "why", "commands", "source", "to_do"}
 
 

@@ -431,6 +431,8 @@ def wrapper(name: str, words: list[str]) -> Starts:
     """Start the program behind a wrapper that has nothing but options."""
     if name == "taskset":
         words = [word for word in words if not word.startswith("-")][1:]
+    elif name == "singularity_wrapper":  # of CSC's modules, which knows its image
+        words = words[words[:1] in (["exec"], ["run"]) :]
     elif name == "time":
         words = Words("time", words).program
     elif name == "numactl":

@@ -83,6 +83,8 @@ class Values:
     """The numbers that the script requests, where they are known."""
     target: Mapping[Fact, str] = field(default_factory=dict)
     """Facts of a job -> the shell text for it on the target, in double quotes."""
+    there: Mapping[Fact, int] = field(default_factory=dict)
+    """The numbers on the script's own machine, with the launch's ranks; empty: ``numbers`` are those."""
     node_file: Fact = "nodes"
     """What the scheduler's file of nodes has a line for: each node, or each task."""
     around: "tuple[Values, int] | None" = None
@@ -149,9 +151,9 @@ class Values:
         if shell and re.search(r"^(?!.*\$\().*\$\{[^}]*\s", shell, re.DOTALL):
             # ${NAME:-a b} is split when it has its value
             return [replace(value, shell=None, named=shell, splits=True)]
-        if signs != IFS or not (value.plain or re.search(r"^(?!.*(\\|\$\()).*\s", text, re.DOTALL)):
+        if signs != IFS or not (value.plain or re.search(r"^(?!.*\\).*\s", text, re.DOTALL)):
             return [] if value.plain == "" else [replace(value, splits=True)]
-        return [None if one.isspace() else _piece(one, value) for one in re.findall(r"\s+|\S+", text)]
+        return [None if one.isspace() else _piece(one, value) for one in _split_text(text)]
 
     def _items(self, part: Part, offset: int) -> list[Value] | None:
         """Return the items that ``${NAME[@]}`` and ``${NAME[@]:1:2}`` stand for; None: not known."""
@@ -178,9 +180,7 @@ class Values:
         if self.around and name not in self.script.variables.assignments:
             return self.around[0]._array(name, self.around[1])
         self._steps += 1
-        live = self.script.variables.reaching_at(name, offset)
-        if len(live) > 1:  # what a condition or a loop adds is named (result_check)
-            live = [one for one in live if not (one and adds_in_block(one))]
+        live = self._live(name, offset)
         made = live[0] if len(live) == 1 else None
         if made is None or made.items is None or self._steps > _MOST_STEPS:
             return None
@@ -191,6 +191,12 @@ class Values:
             return None
         words = (Word(one.raw, made.read_at, made.read_at, one.line, one.parts) for one in made.items)
         return [*items, *(each for word in words for each in self._words(word))]
+
+    def _live(self, name: str, offset: int) -> list[Assignment | None]:
+        """Return the assignments that may hold, without what a condition or a loop adds, and arguments."""
+        live = self.script.variables.reaching_at(name, offset)
+        live = [one for one in live if not (one and len(live) > 1 and adds_in_block(one))] or live
+        return [one for one in live if not _by_argument(one)] or live
 
     def _word(self, word: Word, offset: int) -> Value:
         return _in_one([self._part(part, offset) for part in word.parts])
@@ -207,8 +213,20 @@ class Values:
             found = self._expansion(part, offset)
             return found if found.shell is not None or found.named else replace(found, named=_name_of(part))
         if part.kind == "arithmetic":
-            return _computed(self._arithmetic(part.text[3:-2], offset))
+            return self._sum(part.text[3:-2], offset)
         return self._command(part.text, offset)
+
+    def _sum(self, text: str, offset: int) -> Value:
+        """Return the value of arithmetic; the ranks, where it makes them of nodes and of those on each."""
+        found = _computed(self._arithmetic(text, offset))
+        ranks, nodes = self.there.get("tasks", 0), self.there.get("nodes", 0)
+        if not (ranks and nodes and "tasks" in self.numbers):
+            return found
+        for count in (1, 2):
+            there = replace(self, numbers={**self.there, "nodes": count * nodes}, there={})
+            if _computed(there._arithmetic(text, offset)).plain != str(count * ranks):
+                return found
+        return Value(*2 * (str(self.numbers["tasks"]),))
 
     def _expansion(self, part: Part, offset: int) -> Value:
         """Return ``$NAME`` and ``${NAME:-TEXT}``; other operators only change what is plain at run time."""
@@ -238,8 +256,7 @@ class Values:
         self._steps += 1
         if name.startswith("HPCLAUNCH_"):
             return Value(None, f"${name}")
-        live = self.script.variables.reaching_at(name, offset)
-        live = [one for one in live if not _by_argument(one)] or live
+        live = self._live(name, offset)
         made = live[-1] if live else None
         if made is None and name == "IFS":
             return Value(IFS, IFS)
@@ -250,8 +267,8 @@ class Values:
         if made is not None and self._steps < _MOST_STEPS and len(live) == 1 and not changes:
             return self._assigned(name, made)
         if made is None and fact is not None and (fact in self.numbers or fact in self.target):
-            number = self.numbers.get(fact)
-            return Value(None, self.target[fact]) if number is None else Value(str(number), str(number))
+            text = str(self.numbers.get(fact, self.target.get(fact)))
+            return Value(None if "$" in text else text, text)
         if name in WORDS["of a job here, too"] and (made is None or name.startswith("MASTER_")):
             return Value(None, f"${name}")
         name = f"{UNREADABLE}_{name}" if re.fullmatch(r"[2-9]|\d\d+", name) else name
@@ -322,7 +339,7 @@ class Values:
         """Tell whether a pipe of commands prints the first of the job's nodes."""
         sources = [name for name, fact in self.words.variables.items() if fact in ("node list", "node file")]
         names_one = any(re.search(rf"\$\{{?{name}\b", inside) for name in sources)
-        return names_one and re.search(r"\bhead\b|\bsed -n\b", inside) is not None
+        return names_one and re.search(r"\bhead\b|\bsed -n '?1p", inside) is not None
 
 
 def _filled(text: str, texts: Mapping[str, str]) -> str:
@@ -342,9 +359,10 @@ def _computed(text: str | None) -> Value:
 
 
 def adds_in_block(made: Assignment) -> bool:
-    """Tell whether words are added to an array in a condition or a loop."""
+    """Tell whether words are added to a variable in a condition or a loop: ``A+=b``, ``A="$A b"``."""
     inside = any(branch and block.kind not in ("function", "(") for block, branch in made.path)
-    return made.append and made.items is not None and inside
+    parts = [replace(part, quoted=False) for part in made.value.parts] if made.value else []
+    return inside and (made.append or Part("variable", made.name) in parts)
 
 
 def _by_argument(made: Assignment | None) -> bool:
@@ -353,13 +371,25 @@ def _by_argument(made: Assignment | None) -> bool:
     return any(part.kind == "variable" and not part.words and ARGUMENT.fullmatch(part.text) for part in parts)
 
 
+def _split_text(text: str) -> list[str]:
+    """Return the words of a text and the blanks between them, of which those in ``$(...)`` end no word."""
+    found: list[str] = []
+    for one in re.findall(r"\s+|\S+", text):
+        if found and "$(" in found[-1] and found[-1].count("(") > found[-1].count(")"):
+            found[-1] += one
+        else:
+            found.append(one)
+    return found
+
+
 def _piece(text: str, value: Value) -> Value:
     """Return one of the words that bash makes of a value."""
     if value.plain is not None:
         return _of_text(text_part(text))
-    names = () if value.shell is not None else tuple(re.findall(r"\$\{(\w+)", text))
+    outside = re.sub(r"\$\(.*\)", "", text)
+    names = () if value.shell is not None else tuple(re.findall(r"\$\{(\w+)", outside))
     if not names:
-        return Value(None if "$" in text else text, text)
+        return Value(None if "$" in text else text, text, seen=re.sub(r"\$(\w+|\{[^}]*\}|\(.*\))", "", text))
     return Value(None, None, names, re.sub(r"\$\{[^}]*\}", "", text), text, splits=True)
 
 

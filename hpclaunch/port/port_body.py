@@ -11,8 +11,8 @@ from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.lint.shell_variables import DECLARING
 from hpclaunch.plan.script_commands import program_at
 from hpclaunch.plan.software_choice import ready_software
-from hpclaunch.port.foreign_values import UNREADABLE, WORDS, Value, option_pairs
-from hpclaunch.port.line_report import KEPT, UNKNOWN, Judged, Verdict
+from hpclaunch.port.foreign_values import UNREADABLE, WORDS, Value, option_pairs, texts_of
+from hpclaunch.port.line_report import KEPT, Judged, Verdict
 from hpclaunch.port.own_script import BINDS, bind_line, request_lines
 from hpclaunch.port.port_directives import binding_verdict
 from hpclaunch.port.port_state import Port
@@ -76,8 +76,9 @@ def port_rest(port: Port, known: set[int]) -> Iterator[Judged]:
         elif line.strip().startswith("#"):
             yield Judged([number], port.says("comment written"))
         else:
-            block = re.fullmatch(WORDS["block words"], line.strip())
-            yield Judged([number], port.says("block words") if block else UNKNOWN)
+            cases = WORDS["lines without a command"].items()
+            case = next(case for pattern, case in cases if re.fullmatch(pattern, line.strip()))
+            yield Judged([number], port.says(case))
 
 
 def content_lines(port: Port) -> dict[int, str]:
@@ -245,7 +246,7 @@ def _command(port: Port, command: Command, name: str) -> Verdict:
         return port.says("writes text", file=file)
     if _prints(command) or (command.piped_in and name in FILTERS):
         return port.says("prints or waits")
-    if port.alone and _is_program(command):
+    if port.alone and _is_program(port, command):
         return port.says("other program", line=port.launch_line)
     return port.says("no place")
 
@@ -280,15 +281,17 @@ def _writes_to(command: Command) -> str:
 def last_program(port: Port) -> Launch | None:
     """Return the program of a script without a launch: the last command with a path, or an interpreter."""
     by_launcher = {start for start, launch in port.launches.items() if launch.by_launcher}  # of information
-    found = (one for one in reversed(port.script.commands) if _is_program(one))
+    found = (one for one in reversed(port.script.commands) if _is_program(port, one))
     return next((Launch(one, "python", [], one.words) for one in found if one.start not in by_launcher), None)
 
 
-def _is_program(command: Command) -> bool:
+def _is_program(port: Port, command: Command) -> bool:
     hidden = command.depth or command.block or command.function or command.condition
     if hidden or not command.words:
         return False
     raw = [word.raw.strip("\"'") for word in command.words]
+    of_variable = re.fullmatch(r"\$(\w+|\{\w+\})", raw[0])  # CMD="torchrun a.py", to which conditions add
+    raw = [*texts_of(port.values.words_of(command.words[: bool(of_variable)])), *raw]
     first, *others = raw[program_at(tuple(raw)) :]
     first = re.sub("^(/usr)?/s?bin/", "", first)
     if re.match(r"(\.{1,2}/|/|~/|\$\w+/|\$\{\w+\}/)|(R|Rscript|julia|bash|sh|matlab|perl)$", first):
@@ -342,8 +345,9 @@ def _module(port: Port, command: Command) -> Verdict:
         return _same_modules(port, command)
     if words[:1] in (["list"], ["avail"]):
         return port.says("module list")
-    if words[:1] and words[0] in WORDS["module folders"]:
-        return port.says("module, folder", shown=" ".join(word.raw for word in command.words))
+    if words[:1] and (case := WORDS["module folders"].get(words[0])):
+        said = port.says(case, shown=(shown := " ".join(word.raw for word in command.words)))
+        return said.setting(loads=(shown,) * (not said.is_open))
     setup = [step.text for step in port.target.software.setup]
     if not setup and (ready := ready_software(port.target)):
         return port.says("module, offered", ready=ready).setting(loads=tuple(_loaded_by(command)))

@@ -10,7 +10,7 @@ from hpclaunch.port.foreign_values import WORDS, Value
 from hpclaunch.port.line_report import KEPT, Judged, Verdict, all_set, task, undecided
 from hpclaunch.port.port_state import Port
 from hpclaunch.port.port_variables import group_of, port_variable
-from hpclaunch.port.ported_command import image_name
+from hpclaunch.port.ported_command import PortedCommand, image_name, with_binds
 from hpclaunch.scheduler.directive_reader import COMPONENT_SEPARATORS, Directive, MailEvent, Subject
 from hpclaunch.walltime import format_walltime
 
@@ -196,10 +196,11 @@ def _with_array(port: Port, array: str | None, directive: Directive) -> Verdict:
 
 
 def _after(port: Port, directive: Directive) -> Verdict:
-    after = port.words.read_after(directive.value or "")
+    value = directive.value or ""
+    after = port.words.read_after(value)
     pattern = port.scheduler.id_pattern or r"[A-Za-z0-9][A-Za-z0-9_.-]{0,100}"
     if after is None or not all(re.fullmatch(pattern, each, re.ASCII) for each in after.ids):
-        return port.says("after", text=directive.text)
+        return port.says(WORDS["no jobs"].get(value.partition("=")[0], "after"), text=directive.text)
     kind = "after, after_any" if after.any_end else "after"
     why = f"the ids are those of jobs on {port.there}: fill in those of {port.here}"
     to_do = f"after: {', '.join(after.ids)}: replace the ids by those of the jobs on {port.here}"
@@ -258,6 +259,20 @@ def container_verdict(port: Port, image: str | None) -> Verdict:
     if image is None:
         return port.says("image")
     return in_container(port, image).setting(container=image)
+
+
+def container_option(port: Port, name: str, value: str | None, text: str) -> Verdict:
+    """Return the verdict on an option about the container: its image, or what it sees."""
+    if name in ("container-image", "image", "environment"):
+        return container_verdict(port, image_name(value or ""))
+    if name not in ("container-mounts", "volume") or value is None:
+        return port.says("container option", text=text)
+    # mounts of pyxis, SRC:DST:FLAGS,..., and of Shifter
+    mounts = ",".join(":".join(each.split(":")[:2]) for each in value.split(","))
+    found = with_binds(PortedCommand(binds=port.command.binds), mounts, port.here)
+    before = "".join(f"{text}; " for text in found.said)
+    said = port.says("binds", binds=", ".join(found.binds) or "none", said=before)
+    return said.setting(container_bind=found.binds).doing(*found.to_do)
 
 
 def in_container(port: Port, image: str) -> Verdict:
@@ -341,7 +356,7 @@ _HANDLERS: dict[Subject, Callable[[Port, Directive], Verdict]] = {
     "constraint": _constraint,
     "begin": _or_as_it_is(_begin),
     "requeue": _or_as_it_is(_requeue),
-    "container": lambda port, one: container_verdict(port, image_name(one.value or "")),
+    "container": lambda port, one: container_option(port, one.name, one.value, one.text),
     "exclusive": _exclusive,
     "export": lambda port, one: exported(port, one.value or "", "export", "[=,]|$"),
     "fabric": lambda port, one: fabric_verdict(port, one.text),

@@ -23,12 +23,10 @@ from hpclaunch.port.ported_command import (
     PortedCommand,
     by_name,
     command_words,
-    image_name,
     inner_launcher,
     placeholder,
     port_command,
     shell_text_at,
-    with_binds,
     with_word,
     workers_of,
 )
@@ -468,20 +466,6 @@ def _environment(port: Port, text: str, option: LaunchOption) -> Verdict:
     return port_directives.exported(port, option.value, "environment option", ends)
 
 
-def _container(port: Port, text: str, option: LaunchOption) -> Verdict:
-    image = image_name(option.value or "")
-    if option.name in ("container-image", "image", "environment") and image is not None:
-        return port_directives.container_verdict(port, image)
-    if option.name not in ("container-mounts", "volume") or option.value is None:
-        return port.says("container option", text=text)
-    # mounts of pyxis, SRC:DST:FLAGS,..., and of Shifter
-    mounts = ",".join(":".join(each.split(":")[:2]) for each in option.value.split(","))
-    found = with_binds(PortedCommand(binds=port.command.binds), mounts, port.here)
-    before = "".join(f"{text}; " for text in found.said)
-    said = port.says("binds", binds=", ".join(found.binds) or "none", said=before)
-    return said.setting(container_bind=found.binds).doing(*found.to_do)
-
-
 def _nodes(port: Port, text: str, option: LaunchOption) -> Verdict:
     some = port.source_sizes.nodes != 1 and not re.fullmatch(WORDS["files of nodes"], option.name)
     return port.says("nodes chosen" if some else "nodes by name", text=text)
@@ -491,6 +475,6 @@ _OPTIONS: dict[str, Callable[[Port, str, LaunchOption], Verdict]] = {
     "binding": lambda port, text, option: port_directives.binding_verdict(port, text),
     "fabric": lambda port, text, option: port_directives.fabric_verdict(port, text),
     "environment": _environment,
-    "container": _container,
+    "container": lambda port, text, one: port_directives.container_option(port, one.name, one.value, text),
     "nodes by name": _nodes,
 }

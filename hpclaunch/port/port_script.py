@@ -132,7 +132,9 @@ def _settle(port: Port) -> tuple[Port, Verdict]:
     port = replace(port, launch=launch, source_sizes=found, sizes=sizes)
     account = _account(port)
     port, sized = _sized(replace(port, account=account.sets.get("account")))
-    values = replace(port.values, numbers=_target_numbers(port), target=_target_facts(port))
+    ranks: dict[Fact, int] = {"tasks": found.ranks} if found.ranks else {}
+    there = {**port.values.numbers, **ranks}
+    values = replace(port.values, numbers=_target_numbers(port), target=_target_facts(port), there=there)
     port = replace(port, values=values)
     port = replace(port, command=port_launch.read_command(port, launch))
     sets = {**account.sets, **sized.sets}
@@ -252,7 +254,11 @@ def _target_facts(port: Port) -> dict[Fact, str]:
     threads = port.script.variables.assignments.get("OMP_NUM_THREADS", [])
     given = any(whole_number(one.value.text) is not None for one in threads if one.value)
     cores: dict[Fact, str] = {} if given else {"cpus per task": "$OMP_NUM_THREADS"}
-    return {**cores, **WORDS["facts here"], "rank": launcher.rank, "local rank": launcher.local_rank}
+    names = [one for one in port.script.active_directives if port.words.options.get(one.name) == "name"]
+    name = names[-1].value or "" if names else ""
+    named: dict[Fact, str] = {"job name": name} if PLAIN_WORD.fullmatch(name) else {}
+    ranks: dict[Fact, str] = {"rank": launcher.rank, "local rank": launcher.local_rank}
+    return {**cores, **WORDS["facts here"], **named, **ranks}
 
 
 def _notes(port: Port) -> Iterator[str]:
@@ -286,7 +292,7 @@ def _put_together(port: Port, settled: Verdict) -> Ported:
     to_do = dict.fromkeys(text for one in every for text in one.verdict.to_do)
     to_do |= dict.fromkeys([*more, *open_points(port, settings, judged)])
     for why, lines in _open_lines(port, judged).items():
-        if not any(why in said for said in to_do):
+        if not any(why in said or why.startswith(said.removeprefix("nodes: ")) for said in to_do):
             to_do[f"{at_lines(lines)}: {why}{_read_there(port, judged, lines)}"] = None
     return Ported(
         settings=settings,
@@ -324,8 +330,10 @@ def _settings(port: Port, found: dict[str, Any]) -> tuple[dict[str, Any], list[s
     left = ("container", "container_bind") if to_do or not image else ()
     keys = [key for key in JobSettings.__struct_fields__ if key not in left]
     settings = {key: found[key] for key in keys if found.get(key) not in (None, (), {})}
-    if FILL_IN not in settings.get("container", FILL_IN):
-        to_do.append(f"container: {image} has to be on {port.here}, built for its processors and GPUs")
+    if not port.same_machine:
+        if FILL_IN not in settings.get("container", FILL_IN):
+            to_do.append(f"container: {image} has to be on {port.here}, built for its processors and GPUs")
+        to_do += [task("bind", bind=bind, here=port.here) for bind in settings.get("container_bind", ())]
     return settings, [*to_set, *to_do, *_software(port, found)]
 
 

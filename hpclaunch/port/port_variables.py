@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from hpclaunch.package_data import package_table
 from hpclaunch.plan.request_texts import SCRIPT_OWN, SHELL_OWN, looks_secret
-from hpclaunch.port.foreign_values import WORDS, Value
+from hpclaunch.port.foreign_values import UNREADABLE, WORDS, Value
 from hpclaunch.port.job_sizes import usable_cores
 from hpclaunch.port.line_report import KEPT, Verdict, at_lines, task
 from hpclaunch.port.port_state import Port, gpus_of
@@ -68,11 +68,18 @@ def _carried(port: Port, name: str, value: Value) -> Verdict:
             what = f"env {name}: {value.plain}"
             tasks.append(task("other size", what=what, there=port.there, here=port.sizes_text))
         return KEPT.setting(env={name: value.plain}).doing(*tasks)
-    if value.shell is not None and "\n" not in value.shell:
-        line = f'export {name}="{value.shell}"'
+    shell = _by_names_to_fill_in(port, value) or value.shell
+    if shell is not None and "\n" not in shell:
+        line = f'export {name}="{shell}"'
         said = port.says("exported line", line=line)
-        return said.setting(exports=(line,)).doing(*paths_here(port, f"env {name}", value.shell))
+        return said.setting(exports=(line,)).doing(*paths_here(port, f"env {name}", shell))
     return port.says("computed value", name=name)
+
+
+def _by_names_to_fill_in(port: Port, value: Value) -> str | None:
+    """Return a value by the names of variables that the user fills in for the command; None: of others."""
+    filled = {*value.missing} <= {*port.command.missing} - {UNREADABLE}
+    return value.named if value.missing and filled else None
 
 
 def paths_here(port: Port, where: str, text: str, bound: Collection[str] = ()) -> list[str]:
@@ -142,7 +149,8 @@ def _replaced(port: Port, name: str, group: Group, value: Value) -> Verdict:
     if group.name == "binding":
         binding = port.target.binding
         gpus = f", GPUs by {binding.gpu_visible_var}" if binding.gpu_visible_var else ""
-        said = port.says("replaced by the binding", port.cited(binding.source), gpus=gpus, why=group.why)
+        source = port.cited(binding.source)
+        said = port.says("replaced by the binding", source, gpus=gpus, why=group.why, name=name)
         return said.doing(*_visible(port, name, value))
     alone = read or port.same_machine or re.fullmatch(WORDS["of one machine alone"], name)
     return port.says("not needed here" if alone else "not set here", why=group.why)

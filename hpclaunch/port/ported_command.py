@@ -327,8 +327,7 @@ def with_binds(found: PortedCommand, text: str, target: str) -> PortedCommand:
         elif unusable(Environment(container=JobContainer(image="x", binds=(bind,)))):
             found = found.but(to_do="container_bind: a bind of the script cannot be read")
         elif bind not in found.binds:
-            to_do = f"container_bind: {bind} has to be a path on {target}"
-            found = found.but(binds=(*found.binds, bind), to_do=to_do)
+            found = found.but(binds=(*found.binds, bind))
     return found
 
 

@@ -13,7 +13,7 @@ from hpclaunch.plural import counted
 from hpclaunch.port.foreign_values import ARGUMENT, WORDS, Value, adds_in_block, option_pairs, texts_of
 from hpclaunch.port.job_sizes import usable_cores
 from hpclaunch.port.line_report import Judged, at_lines, task, undecided
-from hpclaunch.port.port_body import content_lines, leaves, names_in_launch
+from hpclaunch.port.port_body import content_lines, leaves, names_in_launch, used_names
 from hpclaunch.port.port_directives import words_of_nodes
 from hpclaunch.port.port_state import Port, gpus_of, number, numbers_asked
 from hpclaunch.port.port_variables import fits, is_other_size
@@ -33,7 +33,7 @@ def open_points(port: Port, settings: Mapping[str, Any], judged: Sequence[Judged
 
 def _defaults(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
     """Yield the variables with a default that the command reads, but those that hpclaunch sets."""
-    own = {*WORDS["set for ranks"], port.target.binding.gpu_visible_var}
+    own = {*WORDS["set for ranks"], *WORDS["of a job here, too"], port.target.binding.gpu_visible_var}
     own |= {"OMP_NUM_THREADS"} if usable_cores(port.target) else set()
     found = dict.fromkeys(re.findall(r"\$\{(\w+):?-", " ".join(settings["command"])))
     if names := [name for name in found if f"{{{name}" in port.script.text and name not in own]:
@@ -41,9 +41,10 @@ def _defaults(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _cores(port: Port) -> Iterator[str]:
-    """Compare the cores of a rank; a number on the own machine may count hardware threads."""
+    """Compare the cores of a rank without GPUs; a number on the own machine may count hardware threads."""
     cores = (usable_cores(port.target) or 0) // (port.sizes.tasks_per_node or 1)
-    if not port.same_machine and 0 < cores < (there := port.source_sizes.cpus_per_rank or 0):
+    own = port.same_machine or port.source_sizes.gpus  # those of a rank with GPUs are its share of the node
+    if not own and 0 < cores < (there := port.source_sizes.cpus_per_rank or 0):
         yield task("fewer cores", there=there, here=cores)
 
 
@@ -153,11 +154,13 @@ def _lost_words(port: Port, value: str) -> list[str]:
     """Return the words of a directive that are neither about sizes nor true of each node here."""
     node, ranks = port.target.node, port.sizes.tasks_per_node or 1
     known = [port.there, *words_of_nodes(port)]
+    value = re.sub(r"\bsystem=\w+", "", value)  # ALCF's name of the machine
     asked, memory = re.findall(r"\bmem=(\d+)gb?\b", value), node.memory_gib if node else None
     chunks = -(-ranks // (number(port.requested.tasks_per_node) or 1))
     if asked and memory and max(map(int, asked)) * chunks <= memory:
         known.append("mem")
-    said = re.compile("|".join([WORDS["about sizes"], *map(re.escape, known)]))
+    models = [WORDS["kinds of nodes"]] * bool(gpus_of(port.target))
+    said = re.compile("|".join([WORDS["about sizes"], *models, *map(re.escape, known)]))
     kinds = {re.sub(r"^(\w+=)?\d+:", "", chunk) for chunk in value.split("+")}  # of nodes, for PBS
     lost = [word for word in re.findall(WORDS["piece"], value) if not said.fullmatch(word)]
     return ["+"] * (len(kinds) > 1) + lost
@@ -184,8 +187,8 @@ def _nodes(port: Port) -> Iterator[str]:
 
 def _added(port: Port) -> Iterator[str]:
     """Yield the lines that add words to the command in a condition or a loop."""
-    assigned, names = port.script.variables.assignments, set[str]().union(*names_in_launch(port))
-    added = [one.line for name in names for one in assigned.get(name, ()) if adds_in_block(one)]
+    assigned = port.script.variables.assignments
+    added = [one.line for name in used_names(port) for one in assigned.get(name, ()) if adds_in_block(one)]
     if lines := [line for line in added if line < (port.launch_line or 0)]:
         yield task("words added", at=at_lines(lines))
 
@@ -244,12 +247,13 @@ def _gpus(port: Port) -> Iterator[str]:
     per_node, source = port.sizes.tasks_per_node, port.source_sizes
     hint = re.compile(WORDS["speaks of GPUs"])
     hints = [n for n, line in content_lines(port).items() if hint.search(line.partition("# ")[0])]
+    asked = any("gpu" in one.name for one in port.script.active_directives)  # whose number has a task
     if gpus and per_node and per_node > gpus:
         if source.gpus is None and (hints or not _of_cores(port)):
             yield task("shared GPUs, unsaid", per_node=per_node, gpus=gpus)
         elif source.gpus and not (source.ranks and source.ranks > source.gpus):  # there, too
             yield task("shared GPUs", per_node=per_node, gpus=gpus)
-    elif hints and gpus and source.gpus is None:
+    elif hints and gpus and source.gpus is None and not asked:
         yield f"GPUs: {at_lines(hints)} speak of some, and no number can be read: set gpus_per_task"
 
 

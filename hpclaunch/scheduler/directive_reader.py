@@ -40,8 +40,8 @@ Subject = Literal[
 one machine; nothing: the target's script does without it."""
 
 Fact = Literal[
-    "array index", "first node", "folder", "gpus per node", "job", "local rank", "node file", "node list",
-    "node rank", "nodes", "rank", "tasks", "tasks per node", "cpus per task",
+    "array index", "first node", "folder", "gpus per node", "job", "job name", "local rank", "node file",
+    "node list", "node rank", "nodes", "rank", "tasks", "tasks per node", "cpus per task",
 ]  # fmt: skip
 """The content of a variable of the scheduler."""
 

@@ -80,6 +80,13 @@ def test_a_launch_that_is_named_and_one_that_is_not() -> None:
     assert differences(text, old, ran(*old.launches)) == []
 
 
+def test_a_program_by_its_path_is_the_one_of_its_name() -> None:
+    text = f"{SLURM}srun $(which julia) /usr/bin/env\n"
+    old = ran(launch("/usr/bin/julia", "/usr/bin/env"))
+    assert differences(text, old, ran(launch("julia", "/usr/bin/env"))) == []
+    assert len(differences(text, old, ran(launch("python", "/usr/bin/env")))) == 1
+
+
 def test_the_order_of_launches_counts() -> None:
     text = f"{SLURM}srun ./first\nsrun ./second\n"
     first, second = launch("./first"), launch("./second", line=4)
@@ -125,6 +132,10 @@ SANDBOX = [
     ("srun bash -c 'A=1; exec python a.py $A'", [(("python", "a.py", "1"), 8)]),
     ("mpirun -x A=1 --mca btl self -np 6 --bind-to core ./a", [(("./a",), 6)]),
     ("srun singularity exec --nv -B /x:/y i.sif python a.py", [(("python", "a.py"), 8)]),
+    (
+        "srun -n 1 singularity_wrapper exec deepspeed a.py -x",
+        [(("python", "a.py", "--local_rank=0", "-x"), 4)],
+    ),
     (
         "srun --ntasks-per-node=1 torchrun --nnodes 2 --nproc_per_node 4 a.py -x",
         [(("python", "a.py", "-x"), 8)],

@@ -29,7 +29,7 @@ def to_do(body: str, to: str = "polaris", head: str = SLURM) -> str:
     [
         ("#SBATCH -C v100\nsrun ./a", "line 3: -C v100: port does not know"),
         ("#SBATCH --licenses=ansys:1\nsrun ./a", "line 3: --licenses=ansys:1: port does not know"),
-        ("#SBATCH --gres=gpu:v100:4\nsrun ./a", "line 3: v100 of --gres=gpu:v100:4: no part of the job file"),
+        ("#SBATCH --gres=gpu:a100_80gb:4\nsrun ./a", "line 3: a100_80gb of --gres=gpu:a100_80gb:4: no part"),
         ("#SBATCH --quotatype=spot\nsrun ./a", "line 3: --quotatype=spot: sbatch has no such option"),
         ("#SBATCH --export=ALL,DATA\nsrun ./a", "env: DATA: the shell that submits gives them their values"),
         ("#SBATCH --nodes=@NODES@\nsrun ./a", "line 3: --nodes=@NODES@ is not read"),
@@ -42,7 +42,9 @@ def test_a_word_of_a_directive_is_carried_or_named(line: str, said: str) -> None
 def test_a_kind_of_gpu_that_all_nodes_have_is_no_open_point() -> None:
     head = "#!/bin/bash\n#SBATCH -N 2 -n 8 -t 10\n#SBATCH --gres=gpu:a100:4\n"
     assert "a100" not in to_do("srun ./a", "polaris", head).lower()
-    assert "line 3: a100" in to_do("#SBATCH --gres=gpu:a100:4\nsrun ./a", "lumi-g")
+    for kind in ("a100", "tesla_v100", "nvidia_h100", "mi250x"):  # of which lumi-g has none but the last
+        assert f"{kind} of" not in to_do(f"#SBATCH --gres=gpu:{kind}:4\nsrun ./a", "lumi-g")
+    assert "line 3: a100" in to_do("#SBATCH --gres=gpu:a100:4\nsrun ./a", "generic-slurm")
 
 
 @in_one_test(
@@ -50,7 +52,7 @@ def test_a_kind_of_gpu_that_all_nodes_have_is_no_open_point() -> None:
     [
         ("#!/bin/sh\n#$ -pe impi 8\n#$ -jc pcc.168h\n", "line 3: pcc.168h: qsub has no such option"),
         ("#!/bin/sh\n#$ -pe impi 8\n#$ -tc 5\n", "line 3: -tc 5"),
-        ("#!/bin/sh\n#PBS -l select=1:ncpus=8:gpu_type=V100:mem=9000gb\n", "line 2: v100, mem of -l select"),
+        ("#!/bin/sh\n#PBS -l select=1:ncpus=8:gpu_type=V100:mem=9000gb\n", "line 2: mem of -l select"),
         ("#!/bin/sh\n#BSUB -R 'select[model=Xeon]' -n 4\n", "line 2: xeon of -R"),
     ],
 )
@@ -67,7 +69,9 @@ def test_a_word_of_other_schedulers_is_carried_or_named(head: str, said: str) ->
         ("python -c '" + 40 * "import x ; " + "x.fetch()'", "line 3: a job of hpclaunch has one launch"),
         ('python -c \'with open("a", "w") as f: f.write("b")\'', "line 3: a job of hpclaunch has one launch"),
         ("X=$(./make_input)", "line 3: it runs ./make_input"),
-        ("module use /opt/other", "line 3: module use /opt/other: modules of the other machine"),
+        ("module restore mine", "line 3: module restore mine: modules of the other machine"),
+        ("module use /opt/other", "software: a job of polaris that needs it gets"),
+        ("module use /opt/other", "see that it has what module use /opt/other gave"),
     ],
 )
 def test_a_command_that_does_something_is_named(line: str, said: str) -> None:

@@ -403,6 +403,7 @@ def _calibrated(strategy: Strategy, request: PredictRequest) -> tuple[Calibratio
     ]
     remarks += _implausible(found, terms, seconds, request)
     remarks += [note_text("predict: one size")] * (len(seconds) == 1)
+    remarks += [note_text("predict: one strategy", strategy=strategy)] * (len(request.strategies) > 1)
     return found, CalibrationReport(strategy=strategy, errors=errors, remarks=tuple(remarks))
 
 

@@ -449,3 +449,14 @@ def test_one_strategy_is_ranked_before_none(site: str) -> None:
     both = predict(*line, "--strategy", "data", "--strategy", "spatial").stdout
     assert both.count("most samples per second") == 2
     assert "was predicted" not in both
+
+
+def test_strategies_that_were_not_measured_are_said_to_be_so(site: str, tmp_path: Path) -> None:
+    """A program that takes ten times what the data sheet promises is no slower than one not measured."""
+    file = tmp_path / "small.csv"
+    file.write_text("gpus,seconds_per_step\n4,2.1\n8,2.2\n")
+    line = ("--gpus", "8", "--calibrate", file, "--strategy", "data")
+    said = "data alone was measured: others are predicted as without a measurement"
+    both = vgg(site, *line, "--strategy", "data+spatial")["calibration"]["remarks"]
+    assert any(one.startswith(said) for one in both)
+    assert not any(one.startswith(said) for one in vgg(site, *line)["calibration"]["remarks"])

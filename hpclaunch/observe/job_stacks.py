@@ -20,18 +20,8 @@ from hpclaunch.observe.attached_nodes import PYTHON, by_ssh, no_answer
 from hpclaunch.package_data import shell_words
 from hpclaunch.plan.startup_plan import JOB_VARIABLE, LOOK_S, STACKS_SIGNAL
 from hpclaunch.plural import counted
+from hpclaunch.remote import roll_call
 from hpclaunch.remote.look import MARK
-from hpclaunch.remote.roll_call import (
-    FILE,
-    REMEDIES,
-    is_over,
-    kind_of_wait,
-    names_of,
-    nodes_in,
-    roll_call,
-    without_stacks,
-    words_of,
-)
 from hpclaunch.scheduler.registry import get_scheduler
 from hpclaunch.scheduler.scheduler_interface import Attach, JobState, Scheduler
 from hpclaunch.site.load_profile import load_site
@@ -167,7 +157,8 @@ def stacks_of(host: Host, record: JobRecord, index: int | None = None) -> dict[s
         return rank_stderr(host, folder, rank).decode(errors="replace")
 
     folder = record.folder if index is None else f"{record.folder}/{index}"
-    return roll_call(nodes_in(text), record.tasks, record.nodes, _idle_s(host, folder), stderr)
+    nodes, idle_s = roll_call.nodes_in(text), _idle_s(host, folder)
+    return roll_call.roll_call(nodes, record.tasks, record.nodes, idle_s, stderr)
 
 
 def stacks_over(host: Host, record: JobRecord, index: int | None, seconds: int) -> dict[str, Any]:
@@ -182,15 +173,14 @@ def stacks_over(host: Host, record: JobRecord, index: int | None, seconds: int) 
             calls.append(stacks_of(host, record, index))
         except (BadInputError, RefusedError):
             end = "; then no answer: hpclaunch status tells whether the job has ended"
-    call = watched(calls)
-    return {**call, "finding": call["finding"] + end}
+    return watched(calls, end)
 
 
 def stacks_left(host: Host, record: JobRecord, index: int | None = None) -> dict[str, Any]:
     """Return the roll call that --idle-timeout made before it ended the job; BadInputError without one."""
     folder = record.folder if index is None else f"{record.folder}/{index}"
     try:
-        call: dict[str, Any] = msgspec.json.decode(host.read_file(f"{folder}/{FILE}") or b"")
+        call: dict[str, Any] = msgspec.json.decode(host.read_file(f"{folder}/{roll_call.FILE}") or b"")
         stacks_document(record.id, call)
     except msgspec.DecodeError:
         raise BadInputError.case("stacks: no ranks", record=record, state=state_of(record, index)) from None
@@ -254,9 +244,9 @@ def _idle_s(host: Host, folder: str) -> int | None:
     return max(0, int(text)) if re.fullmatch(r"-?\d+", text) else None
 
 
-def watched(calls: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def watched(calls: Sequence[dict[str, Any]], end: str = "") -> dict[str, Any]:
     """Return the last roll call with the ``progress`` of each rank; suspects are those that are stuck, and
-    where none is and none moves, those of the last roll call."""
+    where none is and none moves, those of the last roll call. The finding ends with ``end``."""
     last, reports = dict(calls[-1]), []
     printed = _has_printed(calls)
     for one in last["by_rank"]:
@@ -269,8 +259,8 @@ def watched(calls: Sequence[dict[str, Any]]) -> dict[str, Any]:
         reports = [{**one, "suspect": one["progress"] == "stuck"} for one in reports]
     last["kind"] = _kind(last["kind"], reports, stuck, moving=moving)
     suspects = [one["rank"] for one in reports if one["suspect"]]
-    finding = _finding(reports, len(calls)) + "; output came meanwhile" * printed
-    more = {"remedy": REMEDIES.get(last["kind"]), "suspects": suspects, "finding": finding}
+    finding = _finding(reports, len(calls), last["missing"]) + "; output came meanwhile" * printed + end
+    more = {"remedy": roll_call.REMEDIES.get(last["kind"]), "suspects": suspects, "finding": finding}
     return {**last, "by_rank": reports, **more}
 
 
@@ -279,7 +269,7 @@ def _kind(of_last: str, reports: list[dict[str, Any]], stuck: list[dict[str, Any
     if not stuck or of_last == "missing":
         slow = any(one["progress"] == "slow" for one in reports)
         return ("moving", "slow")[slow] if moving and not stuck else of_last
-    return "stopped" if any(one["state"] in ("T", "t") for one in stuck) else kind_of_wait(stuck)
+    return "stopped" if any(one["state"] in ("T", "t") for one in stuck) else roll_call.kind_of_wait(stuck)
 
 
 def _progress(seen: Sequence[Mapping[str, Any]], *, slow: bool, printed: bool) -> str:
@@ -293,7 +283,8 @@ def _progress(seen: Sequence[Mapping[str, Any]], *, slow: bool, printed: bool) -
 def _moves(seen: Sequence[Mapping[str, Any]], *, printed: bool) -> bool:
     """Tell whether a rank moves; in steps of minutes all looks find it at one place, and output comes."""
     places = {(one["what"], one["number"], one["path"], one["at"]) for one in seen}
-    return len(places) > 1 or any(one["moved"] for one in seen) or (printed and not is_over({**seen[-1]}))
+    moved = len(places) > 1 or any(one["moved"] for one in seen)
+    return moved or (printed and not roll_call.is_over({**seen[-1]}))
 
 
 def _has_printed(calls: Sequence[Mapping[str, Any]]) -> bool:
@@ -309,7 +300,7 @@ def _has_printed(calls: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def _is_still(one: Mapping[str, Any], *, printed: bool) -> bool:
-    return bool(is_over({**one}) or (one["at"] and one["moved"] is False and not printed))
+    return bool(roll_call.is_over({**one}) or (one["at"] and one["moved"] is False and not printed))
 
 
 def _waited_for(rank: int, call: Mapping[str, Any]) -> bool:
@@ -319,12 +310,13 @@ def _waited_for(rank: int, call: Mapping[str, Any]) -> bool:
     return outside and 2 * sum(others) > len(others)
 
 
-def _finding(reports: Sequence[dict[str, Any]], looks: int) -> str:
+def _finding(reports: Sequence[dict[str, Any]], looks: int, missing: list[int]) -> str:
     parts = []
     for progress in get_args(Progress):
         group = [one for one in reports if one["progress"] == progress]
         if group:
-            parts.append(f"{progress}: {names_of(group)}, now {words_of(group[0])}")
+            parts.append(f"{progress}: {roll_call.names_of(group)}, now {roll_call.words_of(group[0])}")
     if not parts:
         return "no rank of the job can be seen on its nodes"
-    return "; ".join([counted(looks, "look"), *parts, *without_stacks([*reports])])
+    notes = [*roll_call.absent(missing), *roll_call.without_stacks([*reports])]
+    return "; ".join([counted(looks, "look"), *parts, *notes])

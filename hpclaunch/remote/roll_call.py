@@ -687,6 +687,12 @@ def strangers(nodes: Nodes, found: Ranks) -> List[Dict[str, Any]]:
     ][:20]
 
 
+def absent(missing: List[int]) -> List[str]:
+    """Return in words which ranks have no process; empty: all have one."""
+    some = ", ".join(map(str, missing[:_MOST_NAMED])) + (", ..." if len(missing) > _MOST_NAMED else "")
+    return ["rank{} {} without a process".format("s" if len(missing) > 1 else "", some)] if missing else []
+
+
 def sentence(
     groups: List[List[Report]],
     kind: str,
@@ -707,9 +713,7 @@ def sentence(
         if at == 7 and len(groups) > 8:
             parts.append(f"{len(groups) - 8} more places")
             break
-    if missing and groups:
-        some = ", ".join(map(str, missing[:_MOST_NAMED])) + (", ..." if len(missing) > _MOST_NAMED else "")
-        parts.append("rank{} {} without a process".format("s" if len(missing) > 1 else "", some))
+    parts += absent(missing if groups else [])
     if not groups:
         parts.append("no rank of the job can be seen on its nodes")
     if kind in _MEANINGS:

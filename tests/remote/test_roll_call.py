@@ -449,6 +449,12 @@ def test_a_rank_that_is_at_one_place_while_output_comes_is_not_called_stuck() ->
     assert ended["suspects"] == [0], "its program has ended, whatever the other ranks print"
 
 
+def test_several_looks_name_the_ranks_without_a_process() -> None:
+    call = called([process(0, [LOAD]), allreduce(1)], 4)
+    assert (call["kind"], call["missing"]) == ("missing", [2, 3])
+    assert watched([call, call])["finding"].endswith("; ranks 2, 3 without a process")
+
+
 def test_collectives_that_do_not_match_are_named_by_their_numbers() -> None:
     ranks = [process(rank, [TRAIN]) for rank in range(4)]
     for one in ranks:

@@ -302,11 +302,11 @@ def _add_stated(versions: dict[str, str], module: str, stated: dict[str, Any]) -
 def _changed_since_build(facts: BuildFacts, installed: Mapping[str, Any]) -> Iterator[str]:
     """Yield frameworks whose version differs from the one in metadata.json: Horovod then does not load."""
     metadata = installed.get("metadata") or {}
-    for key, framework in (("pytorch", "pytorch"), ("tensorflow", "tensorflow"), ("mxnet", "mxnet")):
+    for framework in ("pytorch", "tensorflow", "mxnet"):
         outcome = facts.frameworks.get(framework)
         now = stated_versions(outcome).get("framework") if outcome else None
-        if now and metadata.get(key) and metadata[key] != now:
-            yield f"Horovod was built with {framework} {metadata[key]}, and {now} is installed now"
+        if now and metadata.get(framework) and metadata[framework] != now:
+            yield f"Horovod was built with {framework} {metadata[framework]}, and {now} is installed now"
 
 
 def _gpu_arch(arch: str, facts: BuildFacts, remedies: Remedies) -> Check:

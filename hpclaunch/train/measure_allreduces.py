@@ -165,7 +165,7 @@ def _row(ranks: int, candidate: Candidate, seconds: float) -> dict[str, Any]:
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    """Raises UsageError and HelpRequested."""
+    """Raises UsageError, HelpRequested and BadRequestError."""
     parser = QuietParser(
         prog=f"python -m {__package__} bench",
         description="Measure the allreduce alone, on all ranks of an MPI job. "
@@ -179,22 +179,10 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     add("--algorithms", type=_names, default="ring,shared,mpi", help=algorithms)
     add("--rounds", type=int, default=7, help="the median of which counts")
     add("--fresh", action="store_true", help="write the arrays again before each sum, untimed")
-    return parser.parse_args(argv)
-
-
-def _requested(comm: Comm, argv: Sequence[str] | None) -> argparse.Namespace | str:
-    """The options, the same on all ranks, or the text of ``--help``; AgreedError where they are wrong."""
-
-    def read() -> argparse.Namespace:
-        options = parse(argv)
-        if options.rounds < 1:
-            raise BadRequestError(f"--rounds {options.rounds}: too small", "Use 1 or more.")
-        return options
-
-    requested = options_or_help(comm, read)
-    if not isinstance(requested, str):
-        agree_on_options(comm, vars(requested))
-    return requested
+    options = parser.parse_args(argv)
+    if options.rounds < 1:
+        raise BadRequestError(f"--rounds {options.rounds}: too small", "Use 1 or more.")
+    return options
 
 
 def _circumstances(comm: Comm) -> dict[str, Any]:
@@ -220,10 +208,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     comm = MPI.COMM_WORLD
     reports = comm.Get_rank() == 0 and not launcher_rank()
     try:
-        requested = _requested(comm, argv)
+        requested = options_or_help(comm, lambda: parse(argv))
         if isinstance(requested, str):
             print(requested if reports else "", end="")
             return 0
+        agree_on_options(comm, vars(requested))
         document = _circumstances(comm) | {"rounds": requested.rounds, "fresh": requested.fresh}
         sums = requested.algorithms, requested.sizes, requested.rounds
         document["rows"] = measure(comm, *sums, fresh=requested.fresh)

@@ -23,16 +23,13 @@ class LibraryAllreduce(Algorithm):
 
     def _sum(self, array: Array) -> None:
         known = array.dtype.char in _KNOWN
-        if known and array.nbytes <= _MESSAGE_BYTES:
-            self._comm.Allreduce(MPI.IN_PLACE, array)
-        else:
-            pieces = -(-array.nbytes // _MESSAGE_BYTES)
-            for start, stop in pairwise(chunk_bounds(array.size, pieces)):
-                piece = array[start:stop]
-                if known:
-                    self._comm.Allreduce(MPI.IN_PLACE, piece)
-                else:
-                    self._with_numpys_sum(piece)
+        pieces = -(-array.nbytes // _MESSAGE_BYTES)
+        for start, stop in pairwise(chunk_bounds(array.size, pieces)):
+            piece = array[start:stop]
+            if known:
+                self._comm.Allreduce(MPI.IN_PLACE, piece)
+            else:
+                self._with_numpys_sum(piece)
         # What the library sends is not known; the least that any algorithm can.
         self._sent_bytes += 2 * (self._ranks - 1) * array.nbytes // self._ranks
 

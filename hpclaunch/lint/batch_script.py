@@ -26,6 +26,7 @@ _SHELL_SCRIPT = re.compile(r"#!\s*\S*/(env\s+)?(ba|k|z)?sh\b")
 _OF_TOOLS = re.compile(TABLE["texts_of_tools"])
 _OPEN_WORD = re.compile("|".join(TABLE["open_words"]))
 _PLACEHOLDER = re.compile("|".join([*TABLE["placeholders"], *TABLE["open_words"]]))
+_COUNTS = TABLE["counts"].split()
 _OF_A_PROGRAM = re.compile("|".join(TABLE["filled_in_by_programs"]))
 BROKEN_SHEBANG = re.compile(r"(?!#!)[^\w\n]*((?:usr/)?bin/[^\n]*)")
 JOINED = re.compile("[\u00a0\u2000-\u200b\u3000\ufeff](-|#|$)")
@@ -123,7 +124,8 @@ class Script:
         """Line and text of the directives in which something is left open for the user to fill in."""
         made = {one.line for one in self.directives if _OF_PYTHON.search(one.text)}
         found = [one for one in self.directives if one.problem != "comment" and one.line not in made]
-        return {one.line: one.text for one in reversed(found) if placeholder_in(one.text)}
+        fields = _counts_by_name(found)
+        return {one.line: one.text for one in reversed(found) if one in fields or placeholder_in(one.text)}
 
     @cached_property
     def open_words(self) -> dict[int, str]:
@@ -235,6 +237,13 @@ def value_word(option: Option) -> Word:
     word = option.value
     assert word is not None  # noqa: S101
     return Word(word.raw, word.start, word.end, word.line, without_beginning(word.parts, option.prefix))
+
+
+def _counts_by_name(directives: Iterable[directive_reader.Directive]) -> list[directive_reader.Directive]:
+    """Return counts that are names, as in ``--nodes=Nnode --ntasks=Ntask`` of a template; one is a slip."""
+    counts = (one for one in directives if one.name in _COUNTS)
+    named = [one for one in counts if re.fullmatch(r"[A-Za-z]\w*", one.value or "")]
+    return named if len(named) > 1 else []
 
 
 def written_by_hpclaunch(text: str) -> bool:

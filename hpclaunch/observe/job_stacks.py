@@ -162,10 +162,8 @@ def stacks_of(host: Host, record: JobRecord, index: int | None = None) -> dict[s
 
 
 def stacks_over(host: Host, record: JobRecord, index: int | None, seconds: int) -> dict[str, Any]:
-    """Return the last of two roll calls or more, with the progress of each rank; errors as `stacks_of`.
-
-    Where a later one has no answer, as the job has ended meanwhile, those before count.
-    """
+    """Return the last of two roll calls or more, with the progress of each rank; errors of the first as
+    `stacks_of`. Where a later one has no answer, as the job has ended meanwhile, those before count."""
     ends, end = time.monotonic() + seconds, ""
     calls = [stacks_of(host, record, index)]
     while not end and (len(calls) < 2 or time.monotonic() < ends):

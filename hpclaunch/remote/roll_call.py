@@ -194,6 +194,17 @@ def own_frame(stack: List[List[Any]]) -> int:
     return min(own, key=lambda at: (not is_own(stack[at]), at), default=0)  # libraries compile <string>, too
 
 
+def is_cut_import(stack: List[List[Any]]) -> bool:
+    """Tell whether a stack, which faulthandler cuts at 100, has calls of an import, none of the program."""
+    return not any(map(is_own, stack)) and any(name == "_find_and_load" for _, _, name in stack)
+
+
+def called_from(stack: List[List[Any]], own: int) -> str:
+    """Return the function that the program's own line called, without those around it."""
+    inner = [name for _, _, name in stack[:own] if not _AROUND.search(name)]
+    return "_find_and_load" if is_cut_import(stack) else (inner or [stack[max(0, own - 1)][2]])[-1]
+
+
 def called(process: Dict[str, Any]) -> Optional[str]:
     """Return the collective that the main thread is in, by libraries' functions or the program's line."""
     stack, lines = stack_of(process), lines_of(process)
@@ -227,7 +238,7 @@ def place_of(process: Dict[str, Any]) -> Dict[str, Any]:
     """Return where a rank stands: ``what`` it is in, a collective's ``number``, ``path``, ``at``."""
     now, stack = process.get("first") or {}, stack_of(process)
     place: Dict[str, Any] = {"what": "", "number": None, "path": "", "at": "", "collective": False}
-    if stack:
+    if stack and not is_cut_import(stack):
         path, line, _ = stack[own_frame(stack)]
         place["at"] = f"{os.path.basename(path)}:{line}"
     counted, kind = numbered(process), called(process)
@@ -273,8 +284,7 @@ def otherwise(process: Dict[str, Any]) -> str:
         return "Ray, without a task"
     if stack:
         own = own_frame(stack)
-        inner = [name for _, _, name in stack[:own] if not _AROUND.search(name)]
-        function = (inner or [stack[max(0, own - 1)][2]])[-1]
+        function = called_from(stack, own)
         if function.startswith("_find_and_load"):
             return "import"
         if own == 0 and (waits == "asleep" or "sleep(" in lines[0]):  # select() before Python 3.11

@@ -172,7 +172,7 @@ def rank_uses(
         busy = [look.busy for at, _ in found for name in gpus.get(rank, ()) for look in at.gpus.get(name, ())]
         peaks = [max(look.memory, look.peak) for _, seen in found if len(seen) > 1 for look in seen]
         average, most = _cpu_rates(rank, found)
-        sizes = [look.memory for look in found[-1][1]]
+        sizes = _without_end([look.memory for look in found[-1][1]])
         yield RankUse(
             rank=rank,
             index=index,
@@ -185,6 +185,12 @@ def rank_uses(
             gpu_busy=rounded(mean(busy), 1),
             waiting_ms=waiting.get(rank),
         )
+
+
+def _without_end(sizes: list[int]) -> list[int]:
+    """Leave out the last looks, a tenth at most, in which a program that ends gives its memory back."""
+    least, last = 0.9 * max(sizes), len(sizes) - len(sizes) // 10
+    return sizes[:last] + [size for size in sizes[last:] if size >= least]
 
 
 def _cpu_rates(

@@ -260,6 +260,18 @@ def test_a_rank_that_the_kernel_serves_moves(
     assert moved(looked(look, **after)) is moves
 
 
+def test_an_import_that_is_deeper_than_a_stack_is_one() -> None:
+    """As of torch's modules: the innermost hundred calls hold no line of the program."""
+    library = ["/env/lib/python3.11/site-packages/torch/_ops.py", 9, "<module>"]
+    find = ["<frozen importlib._bootstrap>", 1176, "_find_and_load"]
+    place = place_of({**process(), "first": {"state": "R", "stacks": [[library, find, library, find]]}})
+    assert (place["what"], place["at"]) == ("import", "")
+    alone = place_of({**process(), "first": {"state": "R", "stacks": [[library]]}})
+    assert (alone["what"], alone["at"]) == ("the main program", "_ops.py:9")
+    lazy = place_of({**process(), "first": {"state": "R", "stacks": [[library, find, library, TRAIN]]}})
+    assert (lazy["what"], lazy["at"]) == ("the main program", "train.py:88")
+
+
 def test_a_rank_moves_where_any_of_its_marks_does() -> None:
     look: dict[str, Any] = {"state": "S", "waits": "x", "call": "", "path": "", "ticks": 5}
     assert moved({**process(), "first": look}) is None, "one look only"

@@ -239,6 +239,9 @@ def test_a_rank_whose_memory_grows_to_the_end_is_named(store: Store, tmp_path: P
 
     (said,) = grows(20, lambda look: 100.0 + 50 * look)
     assert "the memory of rank 1 still grew in the second half of its time, from 650 MiB to 1,000 MiB" in said
+    freed = grows(30, lambda look: 100.0 + 50 * look if look < 27 else 100.0)
+    assert "from 825 MiB to 1.29 GiB" in freed[0], "at the end it gave its memory back"
+    assert grows(30, lambda look: 100.0 + 50 * look if look < 22 else 100.0) == []
     assert grows(20, lambda look: min(100.0 + 100 * look, 1000.0)) == []
     assert grows(20, lambda look: 5000.0 if look == 19 else 500.0) == []
     assert grows(20, lambda look: 500.0 + 3 * look) == []

@@ -3,18 +3,18 @@
 ``remote/replay_messages.cpp`` is compiled here, with Debian's g++ and libsimgrid-dev, and cached.
 """
 
-from __future__ import annotations
-
 import hashlib
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.folders import read_cached, write_cached
 from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.package_data import resource_dir
 from hpclaunch.scaling.allreduce_messages import message_count, node_programs
+from hpclaunch.scaling.machine_speed import Parameter
+from hpclaunch.scaling.prediction import Prediction, PredictRequest
 from hpclaunch.scaling.simulated_exchange import (
     NetworkOptions,
     NetworkShape,
@@ -27,10 +27,6 @@ from hpclaunch.scaling.simulated_exchange import (
     why_not_simulated,
 )
 from hpclaunch.site.load_profile import load_site
-
-if TYPE_CHECKING:
-    from hpclaunch.scaling.machine_speed import Parameter
-    from hpclaunch.scaling.prediction import Prediction, PredictRequest
 
 
 def with_simulation(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,6 @@ from hpclaunch.errors import EXIT_FAILED, BadInputError
 from hpclaunch.text_table import to_stderr
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from hpclaunch.check.check_report import Report, Requirement
     from hpclaunch.check.run_check import CheckRequest
     from hpclaunch.host.host_interface import Host

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
@@ -16,8 +17,6 @@ from hpclaunch.plural import counted
 from hpclaunch.text_table import to_stderr
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from hpclaunch.api import JobHandle
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,6 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.package_data import note_text, resource_dir
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from hpclaunch.scaling.machine_speed import Machine
     from hpclaunch.scaling.measured_sizes import MeasuredSize
     from hpclaunch.scaling.memory_need import MemoryOptions

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,8 +16,6 @@ from hpclaunch.errors import BadInputError, HpclaunchError
 from hpclaunch.file_chunks import file_chunks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
     from hpclaunch.job.record import JobRecord
     from hpclaunch.site.schema import AllreduceFigure
     from hpclaunch.timeline.job_timeline import Place

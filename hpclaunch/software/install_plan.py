@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -12,11 +12,9 @@ from hpclaunch.json_document import Document
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.software.horovod_facts import VERSION
+from hpclaunch.software.install_ways import WAYS, NoWayError, Target, Way, unless
 from hpclaunch.software.known_pairs import bad_pairs, version_numbers
 from hpclaunch.software.script_lines import double_quote
-
-if TYPE_CHECKING:
-    from hpclaunch.software.install_ways import Target, Way
 
 
 class JobPart(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,8 +67,6 @@ class InstallPlan(Document, frozen=True, kw_only=True):
 def plan_install(profile: SiteProfile, goal: str, prefix: str | None = None) -> InstallPlan:
     """Return the ways to get a goal on a site; ``prefix``: folder to install into, None: one where the
     profile says that users install, else in the home."""
-    from hpclaunch.software.install_ways import WAYS, Target
-
     folder = profile.software.prefix or "$HOME"
     target = Target(profile=profile, name=goal, prefix=prefix or f"{folder}/hpclaunch-{goal}")
     routes = tuple(_route(name, way, target) for name, way in WAYS.items())
@@ -81,10 +77,8 @@ def plan_install(profile: SiteProfile, goal: str, prefix: str | None = None) -> 
     return InstallPlan(site=profile.name, goal=goal, prefix=target.prefix, chosen=chosen, routes=routes)
 
 
-def _route(name: str, find: "Callable[[Target], Way]", target: "Target") -> Route:
+def _route(name: str, find: Callable[[Target], Way], target: Target) -> Route:
     """Return the route of a way, unless there is none or its versions are known to fail together."""
-    from hpclaunch.software.install_ways import NoWayError, unless
-
     profile, goal = target.profile, target.name
     try:
         unless(f"{profile.name} is switched off" if profile.status == "historic" else None)

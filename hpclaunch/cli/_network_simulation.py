@@ -90,11 +90,6 @@ class _Replay:
             allreduce=allreduce,
             network=self._shape.kind,
             bytes=self._bytes,
-            closed_form_s=None,
-            simulated_s=None,
-            messages=None,
-            network_bytes=None,
-            step_s=None,
         )
         if rest:
             why = f"not simulated: not a multiple of the {self._per_node} GPUs of a node"

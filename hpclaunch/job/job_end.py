@@ -206,8 +206,7 @@ def explained(record: JobRecord, logs: EndLogs, files: Mapping[str, bytes], now:
             index: _with_log(job_of_array(record, index), job, logs, files)
             for index, job in record.array.items()
         }
-        record = replace(record, array=array)
-        record = replace(record, state=array_state(job.state for job in array.values()))
+        record = replace(record, array=array, state=array_state(job.state for job in array.values()))
         said = log_extract.read_preflight(
             "\n".join(traces[f"{record.folder}/{index}"].log for index in record.array)
         )

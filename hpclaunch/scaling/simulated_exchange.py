@@ -185,11 +185,11 @@ class SimulatedExchange(msgspec.Struct, frozen=True, kw_only=True):
     allreduce: str
     network: str
     bytes: int
-    closed_form_s: float | None
-    simulated_s: float | None
-    messages: int | None
-    network_bytes: int | None
-    step_s: float | None
+    closed_form_s: float | None = None
+    simulated_s: float | None = None
+    messages: int | None = None
+    network_bytes: int | None = None
+    step_s: float | None = None
     remark: str | None = None
 
     @property

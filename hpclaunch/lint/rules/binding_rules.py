@@ -328,3 +328,18 @@ def _has_cpus(script: Script, launch: Launch) -> bool:
     variable = option is not None and option.value is not None and len(option.value.parts) > 1
     by_binding = variable or re.search("mask_cpu|map_cpu|none", script.value(option).text or "")
     return bool(by_binding) or launch.option("cpus-per-task", "cpus-per-gpu") is not None
+
+
+@rule("hint-with-cpu-bind")
+def hint_with_cpu_bind(context: Context) -> Iterator[Violation]:
+    script = context.script
+    job_hint = script.directive("hint")
+    for launch in script.launches:
+        value = script.value(bind_option(launch), meant=True).text or ""
+        if launch.launcher != "srun" or not re.search(r"(mask|map)_cpu", value):
+            continue
+        own = launch.option("hint")
+        if own is not None or job_hint is not None:
+            line = own.line if own else launch.line
+            yield Violation(line, "the hint has no effect on this srun: its list binds the ranks")
+            return

@@ -3,3 +3,4 @@
 #SBATCH --time=01:00:00
 srun --hint=multithread --cpu-bind=map_cpu:1,2 ./app
 # site: unknown
+# expect: 4 hint-with-cpu-bind

@@ -582,10 +582,11 @@ INITIAL = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/home/user", "USER":
 
 
 def is_of_rank(name: str) -> bool:
-    """Tell whether launchers set a variable for each rank."""
+    """Tell whether launchers set a variable for each rank, or a scheduler for the job."""
     return (
         re.fullmatch(
-            r"(LOCAL_|GROUP_)?RANK|(LOCAL_)?WORLD_SIZE|(SLURM|OMPI|PMIX?|PALS|ALPS|JSM|FLUX|MV2)_\w+", name
+            r"(LOCAL_|GROUP_)?RANK|(LOCAL_)?WORLD_SIZE|(SLURM|PBS|OMPI|PMIX?|PALS|ALPS|JSM|FLUX|MV2)_\w+",
+            name,
         )
         is not None
     )

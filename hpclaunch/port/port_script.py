@@ -132,9 +132,10 @@ def _settle(port: Port) -> tuple[Port, Verdict]:
     port = replace(port, launch=launch, source_sizes=found, sizes=sizes)
     account = _account(port)
     port, sized = _sized(replace(port, account=account.sets.get("account")))
+    asked = port.values.numbers
     ranks: dict[Fact, int] = {"tasks": found.ranks} if found.ranks else {}
-    there = {**port.values.numbers, **ranks}
-    values = replace(port.values, numbers=_target_numbers(port), target=_target_facts(port), there=there)
+    numbers = {**_target_numbers(port), **({} if command.inner else _slots(found, asked))}
+    values = replace(port.values, numbers=numbers, target=_target_facts(port), there={**ranks, **asked})
     port = replace(port, values=values)
     port = replace(port, command=port_launch.read_command(port, launch))
     sets = {**account.sets, **sized.sets}
@@ -246,6 +247,13 @@ def _target_numbers(port: Port) -> dict[Fact, int]:
         "gpus per node": min(gpus, per_node * each) if gpus and per_node and each else gpus,
     }
     return {fact: number for fact, number in known.items() if number}
+
+
+def _slots(found: SourceSizes, asked: Mapping[Fact, int]) -> dict[Fact, int]:
+    """Return the counts of the directives that are not those of the ranks: slots for threads, as there."""
+    ranks, nodes = found.ranks or 0, found.nodes or 1
+    started: dict[Fact, int] = {"tasks": ranks, "tasks per node": -(-ranks // nodes)}
+    return {fact: asked[fact] for fact, count in started.items() if count and asked.get(fact, count) != count}
 
 
 def _target_facts(port: Port) -> dict[Fact, str]:

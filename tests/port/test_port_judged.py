@@ -245,7 +245,7 @@ def test_an_environment_of_the_other_machine_is_named_with_its_line() -> None:
         ("export WANDB_API_KEY=x\nsrun ./a\n", "secret: WANDB_API_KEY is left out: export it in the shell"),
         ("srun ./a --rank $SLURM_NODEID\n", "env SLURM_NODEID: FILL_IN_SLURM_NODEID"),
         ("export OMP_NUM_THREADS=2\nsrun ./a -w $SLURM_CPUS_PER_TASK\n", "env SLURM_CPUS_PER_TASK: FILL_IN"),
-        ("N=$SLURM_NTASKS\nsrun -n 4 ./a $N\n", "command: SLURM_NTASKS of line 6 was 16, and here"),
+        ("N=$SLURM_NTASKS\nsrun -n 4 ./a $N\n", "command: SLURM_NTASKS of line 6 was 16, which"),
         ("srun bash run.sh --nproc_per_node 4\n", "ranks: --nproc_per_node of line 5 starts processes"),
         ("srun uv run python a.py\n", "environment: uv run of the command brings a Python environment"),
         ("srun a.out --x ${X:-3}\n", "command: line 5 reads X, which the shell that submits may set"),

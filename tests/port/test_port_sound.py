@@ -371,3 +371,23 @@ def test_an_output_file_of_data_is_named_by_its_value(file: str) -> None:
 
 def test_an_output_file_of_a_log_is_no_open_point() -> None:
     assert "output" not in to_do("OUT=res.log\nsrun ./a > $OUT 2> $OUT.csv")
+
+
+@in_one_test(
+    "head, body, threads",
+    [
+        ("#$ -pe smp 8\n#$ -cwd\n#$ -l h_rt=1:0:0\n", "export OMP_NUM_THREADS=$NSLOTS\n./a", "8"),
+        ("#BSUB -n 8 -W 1:00\n", "export OMP_NUM_THREADS=$LSB_DJOB_NUMPROC\n./a", "8"),
+        (
+            "#PBS -l nodes=3:ppn=24,walltime=1:0:0\n",
+            "cd $PBS_O_WORKDIR\nmpirun -n 3 -ppn 1 -genv OMP_NUM_THREADS $PBS_NUM_PPN ./a",
+            "24",
+        ),
+        ("#$ -pe mpi 8\n#$ -cwd\n#$ -l h_rt=1:0:0\n", "export OUT=x$NSLOTS\nmpirun -np $NSLOTS ./a", None),
+    ],
+)
+def test_slots_that_are_no_ranks_are_those_of_the_script(head: str, body: str, threads: str | None) -> None:
+    """The number of slots was taken for the ranks, of which a program with threads is one."""
+    ported = port(f"#!/bin/bash\n{head}{body}\n", "lumi-g")
+    assert ported.settings.get("env", {}).get("OMP_NUM_THREADS") == threads
+    assert ported.settings["tasks_per_node"] == (8 if threads is None else 1)

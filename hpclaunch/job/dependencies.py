@@ -47,7 +47,8 @@ def forgotten(host: Host, scheduler: Scheduler, store: Store, ids: Sequence[str]
     Those of the store were asked for as they were settled. Slurm of 22.05 takes a job that it does not know
     for one that has ended, and starts at once what waits for it.
     """
-    ids = [text for text in ids if text not in _open_ids(store, scheduler)]
+    ours = _open_ids(store, scheduler)
+    ids = [text for text in ids if text not in ours]
     for source in scheduler.status_sources:
         for command in scheduler.status_commands(source, ids) if ids else ():
             try:
@@ -61,9 +62,8 @@ def forgotten(host: Host, scheduler: Scheduler, store: Store, ids: Sequence[str]
 
 def _open_ids(store: Store, scheduler: Scheduler) -> set[str]:
     """Return the scheduler's ids of our jobs that it has, as they were last seen."""
-    ours = (record for record in store.list()[0] if record.scheduler == scheduler.kind)
-    seen = (record for record in ours if record.state not in FINAL_STATES and not is_last_known(record))
-    return {(record.scheduler_id or "").partition(";")[0] for record in seen}
+    ours = (r for r in store.list()[0] if r.scheduler == scheduler.kind and r.state not in FINAL_STATES)
+    return {(r.scheduler_id or "").partition(";")[0] for r in ours if not is_last_known(r)}
 
 
 def _find(store: Store, scheduler: Scheduler, text: str) -> JobRecord | None:

@@ -162,8 +162,7 @@ def _contents(host: Host, files: Sequence[RemoteFile]) -> Iterator[tuple[RemoteF
         together = files[start : start + _TOGETHER]
         found = host.read_files([file.source for file in together if file.size <= _SMALL_BYTES])
         for file in together:
-            small = file.size <= _SMALL_BYTES
-            yield file, [found.get(file.source, b"")] if small else _pieces(host, file)
+            yield file, [found[file.source]] if file.source in found else _pieces(host, file)
 
 
 def _pieces(host: Host, file: RemoteFile) -> Iterator[bytes]:

@@ -122,12 +122,9 @@ def _recommended(points: Sequence[study_table.Point], request: StudyRequest) -> 
 
 def _smallest_as_fast(points: Sequence[study_table.Point]) -> study_table.Point:
     """Return the smallest size than which the largest is faster by no more than their repeats differ."""
-    *smaller, largest = points
-    for point in smaller:
-        half = study_table.ratio_half(point.step_s, largest.step_s) or 0.0
-        if largest.speedup <= point.speedup * math.exp(half):
-            return point
-    return largest
+    largest = points[-1]
+    halves = ((point, study_table.ratio_half(point.step_s, largest.step_s) or 0.0) for point in points)
+    return next(point for point, half in halves if largest.speedup <= point.speedup * math.exp(half))
 
 
 def _unsure(points: Sequence[study_table.Point], efficiency: float) -> list[str]:

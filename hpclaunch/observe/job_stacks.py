@@ -309,11 +309,12 @@ def _waited_for(rank: int, call: Mapping[str, Any]) -> bool:
 
 
 def _finding(reports: Sequence[dict[str, Any]], looks: int, missing: list[int]) -> str:
-    parts = []
+    parts: list[str] = []
     for progress in get_args(Progress):
-        group = [one for one in reports if one["progress"] == progress]
-        if group:
-            parts.append(f"{progress}: {roll_call.names_of(group)}, now {roll_call.words_of(group[0])}")
+        groups = roll_call.grouped([one for one in reports if one["progress"] == progress])
+        places = [f"{roll_call.names_of(each)}, now {roll_call.words_of(each[0])}" for each in groups[:3]]
+        places += [f"{len(groups) - 3} more places"] * (len(groups) > 3)
+        parts += [f"{progress}: {', and '.join(places)}"] * bool(groups)
     if not parts:
         return "no rank of the job can be seen on its nodes"
     notes = [*roll_call.absent(missing), *roll_call.without_stacks([*reports])]

@@ -40,11 +40,10 @@ def next_requests(report: ReportDocument, cause: str | None) -> tuple[NextReques
     """
     job_memory = report.job_memory if report.nodes == 1 else None
     early = _cut_short(report.state, report.times, cause)
-    others = (
-        _memory(report.by_node, report.rank_memory, job_memory, cause),
-        _held_back(_cores(report.by_rank), _crowded(report.by_node, report.by_rank)),
-        _nodes(report.by_node, report.by_rank),
-    )
+    crowded = _crowded(report.by_node, report.by_rank)
+    busy = (_cores(report.by_rank), _nodes(report.by_node, report.by_rank))
+    memory = _memory(report.by_node, report.rank_memory, job_memory, cause)
+    others = (memory, *(_held_back(one, crowded) for one in busy))
     part = early and f"{early}: a whole run may need more"
     return (_time(report.state, report.times, early), *(_held_back(one, part) for one in others))
 

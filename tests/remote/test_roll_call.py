@@ -449,6 +449,19 @@ def test_a_rank_that_is_at_one_place_while_output_comes_is_not_called_stuck() ->
     assert ended["suspects"] == [0], "its program has ended, whatever the other ranks print"
 
 
+def test_several_looks_name_the_places_of_ranks_that_get_on_alike() -> None:
+    """As where one of four ranks waits in another collective than the other three."""
+    elsewhere = process(1, [IN_TORCH, ["/home/me/train.py", 99, "finish"]])
+    call = called([allreduce(0), elsewhere, allreduce(2), allreduce(3)])
+    found = watched([call, call])["finding"]
+    assert found.startswith(
+        "2 looks; waits: ranks 0 (n1, GPU 0), 2 (n1, GPU 2), 3 (n1, GPU 3), now in allreduce (train.py:88)"
+        ", and rank 1 (n1, GPU 1), now in allreduce (train.py:99)"
+    )
+    many = called([process(rank, [["/home/me/train.py", rank, "f"]]) for rank in range(5)])
+    assert watched([many, many])["finding"].endswith("(train.py:2), and 2 more places")
+
+
 def test_several_looks_name_the_ranks_without_a_process() -> None:
     call = called([process(0, [LOAD]), allreduce(1)], 4)
     assert (call["kind"], call["missing"]) == ("missing", [2, 3])

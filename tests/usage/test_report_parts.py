@@ -72,6 +72,23 @@ def test_the_most_that_a_rank_kept_busy_is_no_less_than_its_average() -> None:
     assert (found.cpus_busy, found.cpus_most) == (0.318, 0.318)
 
 
+def test_nodes_are_not_called_idle_whose_cpus_others_had(record: JobRecord) -> None:
+    def nodes(others: float) -> str | None:
+        idle = node_file((1,), cpus=2, busy=0.02)
+        ticks = int(100 * others * 30)
+        lines = idle.splitlines()
+        looks = [at for at, line in enumerate(lines) if line.startswith("node ")]
+        for look, at in enumerate(looks):
+            words = lines[at].split()
+            lines[at] = " ".join([*words[:2], f"cpu={ticks * look}/{200 * 30 * look + 1000}", *words[3:]])
+        works = read_samples("n1", node_file((0,), cpus=2))
+        samples = {None: {"n1": works, "n2": read_samples("n2", "\n".join(lines))}}
+        return next(one.ask for one in report(record, samples=samples).next if one.what == "nodes")
+
+    assert nodes(0.1) == "1"
+    assert nodes(2.0) is None
+
+
 def test_an_accounting_without_figures_of_a_running_job_is_named(record: JobRecord) -> None:
     said = "CPU time and memory by the scheduler: its accounting has none of them so far"
     running = replace(record, ended=None, state="running")

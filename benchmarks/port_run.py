@@ -573,7 +573,7 @@ def variable_differences(one: Launch, other: Launch, named: Named) -> Iterator[D
         by: By = "to do" if said else ""
         changed = alone & named.changes.keys()
         instead = (text for line in code for text in named.places.get(line, ()))
-        replaced = any(name in text for text in instead if not text.startswith("command: "))
+        replaced = any(name in text for text in instead if not text.startswith(("command: ", "env")))
         by = by or ("report" if changed or replaced or named.reported(code, name) else "")
         yield Difference(f"{name}={value[:80]!r}, not {other.env.get(name, '')[:80]!r}", by)
 

@@ -46,14 +46,16 @@ def program_words(script: Script, launch: Launch) -> tuple[str, ...]:
     return tuple(chain.from_iterable(programs(script, launch)))
 
 
-def runs(script: Script) -> Iterator[tuple[Command, list[str]]]:
-    """Yield each command with the words of the program that it runs, without launcher and wrappers."""
+@lru_cache(maxsize=1)  # several rules need them for the same script
+def runs(script: Script) -> list[tuple[Command, list[str]]]:
+    """Return each command with the words of the program that it runs, without launcher and wrappers."""
+    found: list[tuple[Command, list[str]]] = []
     launches = {launch.command.start: launch for launch in reversed(script.launches)}
     for command in script.commands if script.is_posix else ():
         launch = launches.get(command.start)
         words = programs(script, launch)[0] if launch else tuple(script.variables.fields(command.words))
-        if program := list(words[program_at(words) :]):
-            yield command, program
+        found.append((command, list(words[program_at(words) :])))
+    return [one for one in found if one[1]]
 
 
 def _option_words(script: Script, launch: Launch) -> list[str]:

@@ -131,7 +131,7 @@ def counter_ends_script(context: Context) -> Iterator[Violation]:
 
 @rule("compiled-not-started")
 def compiled_not_started(context: Context) -> Iterator[Violation]:
-    started = list(runs(context.script))
+    started = runs(context.script)
     made = {_made(words): one.line for one, words in started}
     named = {word.rpartition("/")[2] for _, words in started if not _made(words) for word in words}
     unused = {_DIGITS.sub("", name): name for name in made.keys() - named}

@@ -50,6 +50,11 @@ at && at < 82 && substr($0, at, 2) == "{\"" && index($0, "Traceback (") > at {
 }
 1'
 
+# What ranks have noted of their ends other than by 0, in the order of their times.
+ends() {
+  [ ! -d "$1/ends" ] || cat -- "$1"/ends/* 2> /dev/null | tr -d '\000' | grep -v '(Exit 0)$' | sort -n | head -n 64 | cut -d ' ' -f 2-
+}
+
 # What launchers report in the last run of a job that failed, the lines that may tell of an error with those
 # before them, and its end. Its part of the log begins where the job's script has noted. NUL ends each part.
 failures() {
@@ -60,7 +65,7 @@ failures() {
     case $start in ''|*[!0-9]*) start=0;; esac
     part() { tail -c "+$((start + 1))" -- "$log" | tr -d '\000' | tr '\r' '\n' | awk "$JSON"; }
     printf '%s\000' "$folder"
-    part | grep -aE -m 1000 -e "$RANKS" | cut -c 1-600; printf '\000'
+    { ends "$folder"; part | grep -aE -m 1000 -e "$RANKS" | cut -c 1-600; }; printf '\000'
     part | grep -anE -B 20 -m 40 -e "$ERRORS" | cut -c 1-600; printf '\000'
     part | tail -n 400 | cut -c 1-600; printf '\000'
     part | wc -l; printf '\000'

@@ -65,12 +65,12 @@ hpclaunch_prepare_folder() {
   for file in "${hpclaunch_kept[@]}"; do echo > "$HPCLAUNCH_JOB_FOLDER/$file.new" || :; done
 }
 
-# Where the ranks report: their bindings and last words in this run; the samples of runs before a restart stay.
+# Where the ranks report: their bindings, ends and last words in this run; the samples of runs before a restart stay.
 hpclaunch_prepare_reports() {
   local folder made=()
   hpclaunch_sampled=
   [ ! -d "$HPCLAUNCH_JOB_FOLDER/samples" ] || hpclaunch_sampled=1
-  for folder in ${hpclaunch_binding:+binding} stderr; do
+  for folder in ${hpclaunch_binding:+binding} ends stderr; do
     [ ! -e "$HPCLAUNCH_JOB_FOLDER/$folder" ] || rm -rf "${HPCLAUNCH_JOB_FOLDER:?}/$folder" || :
     made+=("$HPCLAUNCH_JOB_FOLDER/$folder")
   done

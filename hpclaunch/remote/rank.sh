@@ -17,9 +17,10 @@ hpclaunch_sample() {
 # local, since the program would see it.
 hpclaunch_run() {
   hpclaunch_code=0
-  trap : TERM
-  [ -z "$hpclaunch_supervised" ] || trap : USR1
-  "$@" || hpclaunch_code=$?
+  trap : HUP INT QUIT USR1 USR2 TERM
+  exec {hpclaunch_stderr}>&2 2> /dev/null  # bash writes there that a signal has ended the program
+  "$@" 2>&"$hpclaunch_stderr" {hpclaunch_stderr}>&- || hpclaunch_code=$?
+  exec 2>&"$hpclaunch_stderr" {hpclaunch_stderr}>&-
   if [ "$hpclaunch_supervised" ] && [ "$hpclaunch_code" = "$HPCLAUNCH_CHECKPOINT_EXIT_CODE" ]; then
     [ "$RANK" != 0 ] || : > "$HPCLAUNCH_JOB_FOLDER/checkpointed" || exit "$hpclaunch_code"
     exit 0

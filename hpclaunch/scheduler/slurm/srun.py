@@ -28,6 +28,7 @@ class Srun(Launcher, frozen=True, kw_only=True):
     overlap: tuple[str, ...] = ("--overlap",)  # shares all resources with all steps (man srun, 22.05)
     known_to_jax: bool = True  # jax/_src/clusters/slurm_cluster.py, read in 0.4.31 to 0.12.0
     rank_guard: str | None = "srun_guard.sh"
+    rank_end: str | None = "rank_end.sh"
     each_node: str = _EACH_NODE
 
     def words(self, launch: Launch) -> tuple[str, ...]:

@@ -110,7 +110,8 @@ def place(on: str, truth: dict[str, Any]) -> list[str]:
     """The options of ``submit`` that choose where a program runs: here, or on two nodes."""
     if on == "local":
         return ["--site", "local", "--tasks", str(truth["tasks"]), "--time", "5m"]
-    sizes = ["--nodes", "2", "--tasks-per-node", str(truth["tasks"] // 2), "--gpus-per-task", "0"]
+    nodes = 1 + (truth["tasks"] % 2 == 0)
+    sizes = ["--nodes", str(nodes), "--tasks-per-node", str(truth["tasks"] // nodes), "--gpus-per-task", "0"]
     return ["--site", "generic-slurm", "--no-exclusive", "--time", "5m", *sizes]
 
 

@@ -49,14 +49,14 @@ def test_a_job_whose_folder_is_gone_ends_as_its_program_does(tmp_path: Path) -> 
 def test_signals_for_the_program_reach_it_and_do_not_end_its_shell(tmp_path: Path) -> None:
     names = ("HUP", "USR1", "USR2", "TERM")
     traps = "; ".join(f"trap 'echo {name}' {name}" for name in names)
-    process = start(
-        tmp_path, f"{traps}; sleep 60 & echo ready; for n in 1 2 3 4; do wait; done; kill $!; exit 9"
-    )
+    waits = "until [ -e stop ]; do sleep 0.02; done"
+    process = start(tmp_path, f'{traps}; cd "$HPCLAUNCH_JOB_FOLDER"; echo ready; {waits}; exit 9')
     assert process.stdout
     assert process.stdout.readline() == "ready\n"
     for name in names:
         os.killpg(process.pid, signal.Signals[f"SIG{name}"])
         assert process.stdout.readline() == f"{name}\n"
+    (tmp_path / "stop").touch()
     process.communicate()
     assert process.returncode == 9
 

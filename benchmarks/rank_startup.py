@@ -111,7 +111,7 @@ def kinds_in(folder: Path, python: str) -> tuple[dict[str, Kind], dict[str, Kind
         "with it, not compiled": Kind(alone, {**found, **stacks, "PYTHONPATH": str(fresh)}),
         "with --profile": Kind(alone, {**found, **stacks, **profile}),
     }, {
-        "rank, stderr not kept": Kind(rank, {**in_job, "HPCLAUNCH_RANK_STDERR": "off"}),
+        "rank, stderr not kept": Kind(rank, {**in_job, "HPCLAUNCH_LAST_WORDS": "off"}),
         "rank, stderr kept": Kind(rank, in_job),
     }
 

@@ -44,8 +44,8 @@ def main() -> None:
         "local": ("--site", "local"),
         "srun": on_slurm,
         "srun --error=none": (*on_slurm, "--env", "SLURM_STDERRMODE=none"),
-        "local, no copy": ("--site", "local", "--env", "HPCLAUNCH_RANK_STDERR=off"),
-        "srun, no copy": (*on_slurm, "--env", "HPCLAUNCH_RANK_STDERR=off"),
+        "local, no copy": ("--site", "local", "--env", "HPCLAUNCH_LAST_WORDS=off"),
+        "srun, no copy": (*on_slurm, "--env", "HPCLAUNCH_LAST_WORDS=off"),
     }
     cluster, wrong = Slurm().start(), 0
     try:

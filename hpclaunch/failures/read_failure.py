@@ -26,7 +26,7 @@ from hpclaunch.failures.rank_labels import by_rank, with_labels
 
 
 class FailureLog(NamedTuple):
-    """Texts that a job's last run has left about a failure: in its log, and in the stderr of its ranks."""
+    """Texts that a job's last run has left about a failure: in its log, and in the words of its ranks."""
 
     ranks: str = ""
     """The launcher's lines about failed ranks, the first ones."""
@@ -34,6 +34,10 @@ class FailureLog(NamedTuple):
     """The log: the lines that may tell of an error, with those before them, and its end."""
     stderr: Mapping[str, tuple[str, ...]] = {}
     """Rank -> the end of what it has written to stderr itself."""
+    stdout: Mapping[str, tuple[str, ...]] = {}
+    """Rank -> the end of what it has written to stdout."""
+    ends: str = ""
+    """The ends of ranks in the order of their times, as their shells noted them, also with exit code 0."""
 
 
 class Verdict(NamedTuple):
@@ -56,6 +60,8 @@ class Verdict(NamedTuple):
 
 
 _LINES_SHOWN = 3
+_MIXED = 200
+"""The characters by which a line is found in one of the log, where long lines are cut."""
 _SIGKILL = 128 + signal.SIGKILL
 _CHOSEN = range(1, 126)
 """Exit codes with which a program ends itself, and not a signal or a shell that did not find it."""
@@ -69,7 +75,7 @@ def verdict(log: FailureLog, *, failed: bool = False, ranks: int = 0, nodes: int
     ``ranks``, ``nodes``: how many it had; 0 ranks where that is not known.
     """
     log = _without_times(_labels_of_nodes(log, nodes))
-    log = log._replace(lines=with_labels(log.lines, ranks))
+    log = log._replace(lines=with_labels(_with_writers(log), ranks))
     last = _last_attempt(log)
     found = _of_log(last, failed=failed, ranks=ranks, nodes=nodes)
     told = found.error and (found.rank or not found.error.follows)
@@ -87,7 +93,7 @@ def _of_log(log: FailureLog, *, failed: bool, ranks: int, nodes: int) -> Verdict
     said = _without_limit_of_waiting(said, log.lines)
     found = [*said, *_silent(reports, first)]
     best = _decisive(found, first, failed, several=ranks > 1)
-    if silent := _silent_rank(reports, found, best):
+    if silent := _ended_first(log.ends, found, best) or _silent_rank(reports, found, best):
         return _of_silent(silent, log, best)
     if best is None:
         return _of_unknown(log) if failed else Verdict()
@@ -96,7 +102,7 @@ def _of_log(log: FailureLog, *, failed: bool, ranks: int, nodes: int) -> Verdict
         first = _first(reports, after.union(*own))
     of_rank = [event for event in found if _of_its_process(event, best)]
     best = _with_words_before(refined(best, of_rank), log.lines)
-    best = _with_absent(best, found, reports, ranks, log.lines)
+    best = _with_absent(best, found, reports, ranks, log)
     return _as_far_as_told(_of_event(best, of_rank, found, first, reports), best, found, reports)
 
 
@@ -178,7 +184,34 @@ def _without_times(log: FailureLog) -> FailureLog:
     if sum(map(bool, map(log_words("times").match, full))) <= 0.9 * len(full):
         return log
     lines = tuple(log_words("times").sub("", line, count=1) for line in log.lines)
-    return log._replace(lines=lines, ranks="\n".join(filter(log_words("rank_lines").search, lines)))
+    noted = filter(log.ends.splitlines().__contains__, log.ranks.splitlines())
+    ranks = (*noted, *filter(log_words("rank_lines").search, lines))
+    return log._replace(lines=lines, ranks="\n".join(ranks))
+
+
+def _with_writers(log: FailureLog) -> tuple[str, ...]:
+    """Return the lines of the log with a label of the one rank in whose stdout a line stands.
+
+    Of lines that several ranks wrote those have one that stand before or after a line of one of them.
+    """
+    writers: dict[str, set[str]] = {}
+    for rank, texts in log.stdout.items():
+        for text in texts:
+            writers.setdefault(_plain(text), set()).add(rank)
+    writers.pop("", None)
+    own = [writers.get(_plain(line), set()) for line in log.lines]
+    for places in (range(len(own) - 1, -1, -1), range(len(own))):
+        near = set[str]()
+        for place in places:
+            own[place] = near = (near & own[place]) or own[place]
+            near = near if len(near) == 1 else set()
+    labels = (f"[rank{min(ranks)}]: " if len(ranks) == 1 else "" for ranks in own)
+    return tuple(map("".join, zip(labels, log.lines, strict=True)))
+
+
+def _plain(line: str) -> str:
+    """Return a line without the time before it."""
+    return log_words("times").sub("", line, count=1).strip()
 
 
 def _last_attempt(log: FailureLog) -> FailureLog:
@@ -263,27 +296,31 @@ def _accused_by_all(event: Event, found: Iterable[Event]) -> str | None:
     return ",".join(sorted(in_all)) or event.accused
 
 
-def _with_absent(
-    best: Event, found: Sequence[Event], launchers: str, ranks: int, lines: Sequence[str]
-) -> Event:
+def _with_absent(best: Event, found: Sequence[Event], launchers: str, ranks: int, log: FailureLog) -> Event:
     """Return the event with the rank that all others write of, where its error accuses none."""
     itself = (failed for failed in failed_ranks(launchers) if failed.exit_code not in OUTSIDE)
     reported = frozenset[str]().union(*(ranks_named(failed.rank) for failed in itself))
     absent = None if best.accused else _absent(best, found, reported, ranks)
-    if absent and best.error.follows == known.CERTAINLY:
-        return _left_early(best, absent, lines)
+    done = _done_before(log.ends)
+    absent = next(iter(done)) if len(done) == 1 and best.error.cause in _OF_ANOTHER else absent
+    if absent and (done or best.error.follows == known.CERTAINLY):
+        return _left_early(best, absent, log)
     if best.error.exit_codes and not any((absent, reported, best.rank, best.process)):
-        absent = _fell_silent(lines, ranks)
+        absent = _fell_silent(log.lines, ranks)
     return best._replace(accused=best.accused or absent)
 
 
-def _left_early(event: Event, rank: str, lines: Sequence[str]) -> Event:
+def _left_early(event: Event, rank: str, log: FailureLog) -> Event:
     """Return the event with the rank's own words, if only a warning, or the code that a launcher tells."""
-    code = filter(log_words("code_of_no_exception").search, lines)
-    warned = [text.strip() for label, text in by_rank(lines) if label == rank and _warns(text)]
-    said = [text for _, text in _error_words(rank, lines)] or warned[-1:] or [*map(str.strip, code)][:1]
+    own = (*log.stderr.get(rank, ()), *log.stdout.get(rank, ()))
+    code = filter(log_words("code_of_no_exception").search, log.lines)
+    labelled = [text.strip() for label, text in by_rank(log.lines) if label == rank and _warns(text)]
+    warned = [*map(str.strip, filter(_warns, own))] or labelled
+    said = [] if own else [text for _, text in _error_words(rank, log.lines)]
+    said = said or warned[-1:] or [*map(str.strip, code)][:1]
     error = error_named(known.OWN_ERROR if said else known.RANKS_DIFFER)
-    return event._replace(accused=rank, error=error, lines=tuple(said) or event.lines)
+    last = [text.strip() for text in own if text.strip()][-1:]
+    return event._replace(accused=rank, error=error, lines=tuple(said or last) or event.lines)
 
 
 def _warns(text: str) -> bool:
@@ -430,6 +467,22 @@ def _silent_rank(ranks: str, found: Sequence[Event], best: Event | None) -> Fail
     return next((rank for rank in failed if not ranks_named(rank.rank) & after), None)
 
 
+def _ended_first(ends: str, found: Iterable[Event], best: Event | None) -> FailedRank | None:
+    """Return the first rank that failed, by the times of all ends, where neither it nor a limit says why.
+
+    Errors of ranks that ended later may follow from its end, in whatever words.
+    """
+    first = next((end for end in failed_ranks(ends) if end.exit_code not in (0, *OUTSIDE)), None)
+    silent = first and not any(event.lines and event.rank in (None, first.rank) for event in found)
+    return first if silent and best and not (best.caught or _of_limit(best)) else None
+
+
+def _done_before(ends: str) -> set[str]:
+    """Return the ranks that were done when the first one failed."""
+    until = takewhile(lambda end: end.exit_code in (0, *OUTSIDE), failed_ranks(ends))
+    return {end.rank or "" for end in until if end.exit_code == 0}
+
+
 def _followers(found: Iterable[Event]) -> set[str | None]:
     """Return the ranks that write of another one's end, and no other error."""
     follows = {(event.rank, event.error.follows) for event in found if event.lines and not event.caught}
@@ -437,23 +490,31 @@ def _followers(found: Iterable[Event]) -> set[str | None]:
 
 
 def _said(log: FailureLog, reports: str, failed: bool) -> list[Event]:
-    """Return the events of the log and of the ranks' stderr, without what a launcher reports of a rank."""
+    """Return the events of the log and of the ranks' words, without what a launcher reports of a rank."""
     told = [(each.line, known.error_of_code(each.exit_code or 0)) for each in failed_ranks(reports)]
     said = _written(log, failed or bool(told))
     return [event for event in said if (event.lines[0], event.error) not in told]
 
 
 def _written(log: FailureLog, failed: bool) -> list[Event]:
-    """Return the events of the log and of the ranks' stderr; one that stands in both counts once."""
+    """Return the events of the log and of the ranks' words; one that stands in both counts once."""
     own = [event for rank, lines in log.stderr.items() for event in _marked(lines, rank)]
+    out = [event for rank, lines in log.stdout.items() for event in _marked(lines, rank)]
+    own += (event._replace(said_by_rank=False) for event in out)
     written = {event.lines[0] for event in own}
     streams = _streams(log.lines)
     told = _ranks_of_processes(streams)
     found = [event for process, lines in streams.items() for event in _of_process(process, lines, told)]
     found = _without_gone_on(found, streams, failed)
     found = [event for event in found if event.process or event.lines[0] not in written]
+    found = [event for event in found if not any(map(partial(_repeats, event), out))]
     placed = _placed(own, streams.values(), len(log.lines))
     return found + (placed if failed else [*chain.from_iterable(map(partial(_left, streams), placed))])
+
+
+def _repeats(event: Event, own: Event) -> bool:
+    """Whether an event of the log is that of a rank's words, alone or mixed with words of other ranks."""
+    return event.process in (None, own.rank) and own.lines[0][:_MIXED] in event.lines[0]
 
 
 def _left(streams: Mapping[str | None, Sequence[Line]], event: Event) -> list[Event]:
@@ -562,14 +623,14 @@ def _went_on(line: str) -> bool:
 
 
 def _placed(own: Sequence[Event], streams: Iterable[Sequence[Line]], last: int) -> list[Event]:
-    """Return the events of the ranks' stderr with their place in the log, where they stand in it, too."""
+    """Return the events of the ranks' words with their place in the log, where they stand in it, too."""
     places = {text.strip(): place for lines in streams for place, text in reversed(lines)}
     found = [(event, places.get(event.lines[0], last + event.at)) for event in own]
     return [event._replace(at=place, named_at=place) for event, place in found]
 
 
 def _marked(texts: Sequence[str], rank: str) -> list[Event]:
-    """Return the events of a rank's stderr, and mark the tracebacks after which usual lines follow."""
+    """Return the events of a rank's words, and mark the tracebacks after which usual lines follow."""
     lines = [(place, text) for place, (_, text) in enumerate(by_rank(texts))]
     found = events(lines)
     last = _last_usual(lines, {event.at for event in found})
@@ -588,13 +649,15 @@ def _ordinary(line: str) -> bool:
 def _silent(ranks: str, first: FailedRank | None) -> list[Event]:
     """Return an event for each rank whose exit code or signal alone tells how it ended.
 
-    After the first that failed, its launcher ends the other ranks, by SIGKILL where SIGTERM does not.
+    After the first that failed, its launcher ends the other ranks, by SIGKILL where SIGTERM does not; and
+    Slurm ends all where one calls MPI_Abort.
     """
     found = list[Event]()
+    ended = first and (first.exit_code != _SIGKILL or not own_ends(ranks))
     for place, failed in enumerate(failed_ranks(ranks)):
         code = failed.exit_code or 0
         error = known.error_of_code(code)
-        if error and not (error.cause == known.KILLED and first and first.exit_code != _SIGKILL):
+        if error and not (error.cause == known.KILLED and ended):
             by_signal = code > 128 and not error.follows
             named: list[str | None] = [*sorted(ranks_named(failed.rank))]
             found += [Event(place, (), error, by_signal, rank=rank) for rank in named or [None]]

@@ -145,11 +145,11 @@ def failed_nodes(said: Iterable[NodeVerdict]) -> dict[str, str]:
 _END = 400
 """The last lines that are read of a log."""
 _KEPT, _LEAST_KEPT = 3200, 60
-"""The last lines that are read of all ranks' stderr together, about, and of each at least."""
+"""The last lines that are read of a stream of all ranks together, about, and of each at least."""
 
 
 def read_failures(host: Host, folders: Iterable[str]) -> "dict[str, FailureLog]":
-    """Return folder -> what its log and the failed ranks' stderr hold about a failure, for those with a log.
+    """Return folder -> what its log and the words of ranks hold about a failure, for those with a log.
 
     That takes one round trip for all logs and one for the ranks. Raises RefusedError where the host cannot be
     asked.
@@ -159,18 +159,26 @@ def read_failures(host: Host, folders: Iterable[str]) -> "dict[str, FailureLog]"
 
     parts = look(host, "failures", folders, _patterns())
     logs, written = dict[str, FailureLog](), dict[str, list[str]]()
-    for folder, ranks, errors, end, count, names in zip(*[iter(parts)] * 6, strict=False):
-        logs[folder] = FailureLog(ranks, (*_before(errors, int(count) - _END), *end.splitlines()))
-        written[folder] = ranks_to_read(ranks, names.split())
+    for folder, told, errors, end, count, ends, names in zip(*[iter(parts)] * 7, strict=False):
+        noted = re.findall(r"(?m)^[\d.]+ (.*)", ends)
+        ranks = "\n".join((*(line for line in noted if not line.endswith("(Exit 0)")), told))
+        lines = (*_before(errors, int(count) - _END), *end.splitlines())
+        logs[folder] = FailureLog(ranks, lines, ends="\n".join(noted))
+        written[folder] = ranks_to_read(ranks, [*dict.fromkeys(reversed(names.split()))][::-1])
     pairs = [(folder, rank) for folder, ranks in written.items() for rank in ranks]
     most = max(map(len, written.values()), default=0)
     kept = max(_LEAST_KEPT, min(_END, _KEPT // max(1, most)))
     names_of_ranks = (text for pair in pairs for text in pair)
     parts = look(host, "rank_ends", names_of_ranks, {**_patterns(), "KEPT": str(kept)})
-    found = dict[str, dict[str, tuple[str, ...]]]()
-    for folder, rank, words in zip(*[iter(parts)] * 3, strict=False):
-        found.setdefault(folder, {})[rank] = tuple(words.splitlines())
-    return {folder: log._replace(stderr=found.get(folder, {})) for folder, log in logs.items()}
+    streams = {folder: (dict[str, tuple[str, ...]](), dict[str, tuple[str, ...]]()) for folder in logs}
+    for folder, rank, *both in zip(*[iter(parts)] * 4, strict=False):
+        for words, stream in zip(both, streams[folder], strict=True):
+            if words:
+                stream[rank] = tuple(words.splitlines())
+    return {
+        folder: log._replace(stderr=streams[folder][0], stdout=streams[folder][1])
+        for folder, log in logs.items()
+    }
 
 
 def _before(lines: str, last: int) -> list[str]:

@@ -50,13 +50,8 @@ at && at < 82 && substr($0, at, 2) == "{\"" && index($0, "Traceback (") > at {
 }
 1'
 
-# What ranks have noted of their ends other than by 0, in the order of their times.
-ends() {
-  [ ! -d "$1/ends" ] || cat -- "$1"/ends/* 2> /dev/null | tr -d '\000' | grep -v '(Exit 0)$' | sort -n | head -n 64 | cut -d ' ' -f 2-
-}
-
 # What launchers report in the last run of a job that failed, the lines that may tell of an error with those
-# before them, and its end. Its part of the log begins where the job's script has noted. NUL ends each part.
+# before them, its end, and when which ranks ended. Its part of the log begins where the job's script has noted. NUL ends each part.
 failures() {
   for folder; do
     log=$folder/out.log
@@ -65,23 +60,28 @@ failures() {
     case $start in ''|*[!0-9]*) start=0;; esac
     part() { tail -c "+$((start + 1))" -- "$log" | tr -d '\000' | tr '\r' '\n' | awk "$JSON"; }
     printf '%s\000' "$folder"
-    { ends "$folder"; part | grep -aE -m 1000 -e "$RANKS" | cut -c 1-600; }; printf '\000'
+    part | grep -aE -m 1000 -e "$RANKS" | cut -c 1-600; printf '\000'
     part | grep -anE -B 20 -m 40 -e "$ERRORS" | cut -c 1-600; printf '\000'
     part | tail -n 400 | cut -c 1-600; printf '\000'
     part | wc -l; printf '\000'
-    # shellcheck disable=SC2010  # in the order of their age; names are numbers
-    [ ! -d "$folder/stderr" ] || ls -tr "$folder/stderr" | grep -xE '[0-9]{1,7}' | head -n 20000; printf '\000'
+    [ ! -d "$folder/ends" ] || cat -- "$folder"/ends/* 2> /dev/null | tr -d '\000' | sort -n | head -n 1000; printf '\000'
+    # In the order of their age: the ranks that have fallen silent come first.
+    for stream in stderr stdout; do
+      [ ! -d "$folder/$stream" ] || find "$folder/$stream" -type f -printf '%T@ %f\n'
+    done | sort -n | cut -d ' ' -f 2 | grep -xE '[0-9]{1,7}' | tail -n 20000; printf '\000'
   done
   exit 0
 }
 
-# The end of the stderr of ranks: folder and rank by turns.
+# The ends of the stderr and of the stdout of ranks: folder, rank and both, by turns.
 rank_ends() {
   while [ $# -ge 2 ]; do
-    file=$1/stderr/$2
-    for each in "$file.before" "$file"; do [ ! -f "$each" ] || tail -c 300000 -- "$each"; done |
-      tr -d '\000' | tr '\r' '\n' | awk "$JSON" | tail -n "$KEPT" | { printf '%s\000%s\000' "$1" "$2"; cut -c 1-600; }
-    printf '\000'
+    printf '%s\000%s\000' "$1" "$2"
+    for file in "$1/stderr/$2" "$1/stdout/$2"; do
+      for each in "$file.before" "$file"; do [ ! -f "$each" ] || tail -c 300000 -- "$each"; done |
+        tr -d '\000' | tr '\r' '\n' | awk "$JSON" | tail -n "$KEPT" | cut -c 1-600
+      printf '\000'
+    done
     shift 2
   done
   exit 0

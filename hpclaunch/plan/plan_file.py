@@ -10,7 +10,7 @@ from hpclaunch.software.software_lines import PRIVATE_FOLDERS, private_folders
 
 FOLDER = "files"
 """Folder in the job's folder that has this file and those that it names."""
-JOB_START, PLAN, SAMPLER, RANK_STDERR = "job_start.sh", "plan.sh", "sampler.sh", "rank_stderr.sh"
+JOB_START, PLAN, SAMPLER, LAST_WORDS = "job_start.sh", "plan.sh", "sampler.sh", "last_words.sh"
 """Their names there; but for the plan also in ``hpclaunch/remote``."""
 SUPERVISE, STAGING, PREFLIGHT = "supervise.sh", "staging.sh", "preflight.sh"
 EESSI_IMAGE, WORKER_END, STARTUP_SHELL = "eessi_image.sh", "worker_end.sh", "startup.sh"
@@ -42,7 +42,7 @@ def rank_shell_files(plan: LaunchPlan) -> tuple[str, ...]:
     report = (*report, "bind_here.sh") if plan.at_start else report
     private = (PRIVATE_FOLDERS,) if _private(plan) else ()
     own = filter(None, (_guard(plan), _rank_over(plan)))
-    return (*private, *own, RANK_STDERR, *report, "rank.sh")
+    return (*private, *own, LAST_WORDS, *report, "rank.sh")
 
 
 def plan_text(plan: LaunchPlan) -> str:
@@ -87,6 +87,7 @@ def _values(plan: LaunchPlan) -> dict[str, _Value]:
         "own_log": bool(scheduler.log_in_script or request.array),
         "sample_s": 0 if request.no_sample else request.sample,
         "nodes": plan.nodes,
+        "tasks": plan.tasks,
         "max_restarts": request.max_restarts,
         "guard": _function(_guard(plan)),
         "rank_over": _function(_rank_over(plan)),

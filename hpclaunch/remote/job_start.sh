@@ -70,9 +70,9 @@ hpclaunch_prepare_reports() {
   local folder made=()
   hpclaunch_sampled=
   [ ! -d "$HPCLAUNCH_JOB_FOLDER/samples" ] || hpclaunch_sampled=1
-  for folder in ${hpclaunch_binding:+binding} ends stderr; do
+  for folder in ${hpclaunch_binding:+binding} ends stderr stdout; do
     [ ! -e "$HPCLAUNCH_JOB_FOLDER/$folder" ] || rm -rf "${HPCLAUNCH_JOB_FOLDER:?}/$folder" || :
-    made+=("$HPCLAUNCH_JOB_FOLDER/$folder")
+    [ "$folder$hpclaunch_tasks" = stdout1 ] || made+=("$HPCLAUNCH_JOB_FOLDER/$folder")
   done
   [ "$hpclaunch_sample_s" = 0 ] || made+=("$HPCLAUNCH_JOB_FOLDER/samples")
   mkdir -p "${made[@]}" || :

@@ -8,8 +8,9 @@ import signal
 import subprocess
 from pathlib import Path
 
+from hpclaunch.failures.failed_ranks import failed_ranks
 from hpclaunch.host.this_machine import LocalHost
-from hpclaunch.job.log_extract import look
+from hpclaunch.job.log_extract import read_failures
 from tests.scripts import rank_shell
 
 SLURM = ("--site", "generic-slurm", "--partition", "p", "--mpi", "none", "--binding", "off", "--no-sample")
@@ -61,13 +62,12 @@ def test_signals_for_the_program_reach_it_and_do_not_end_its_shell(tmp_path: Pat
     assert process.returncode == 9
 
 
-def test_ends_are_read_by_their_times_without_those_of_ranks_that_were_done(
-    tmp_path: Path,
-) -> None:
+def test_ends_are_read_in_the_order_of_their_times(tmp_path: Path) -> None:
     (tmp_path / "out.log").write_text("srun: error: n1: task 0: Exited with exit code 14\n")
     (tmp_path / "ends").mkdir()
     form = "{} hpclaunch: task rank {} on host {} failed (Exit {})\n".format
     (tmp_path / "ends" / "n1").write_text(form("17.200000", 0, "n1", 14) + form("17.050000", 1, "n1", 0))
     (tmp_path / "ends" / "n2").write_text(form("17.100000", 2, "n2", 3))
-    ranks = look(LocalHost(), "failures", [str(tmp_path)], {"RANKS": "^srun: error", "ERRORS": "Error"})[1]
-    assert [re.search(r"(?:rank|task) (\d)", line)[1] for line in ranks.splitlines()] == ["2", "0", "0"]  # type: ignore[index]
+    log = read_failures(LocalHost(), [str(tmp_path)])[str(tmp_path)]
+    assert [(end.rank, end.exit_code) for end in failed_ranks(log.ends)] == [("1", 0), ("2", 3), ("0", 14)]
+    assert [end.rank for end in failed_ranks(log.ranks)] == ["2", "0"]  # each once

@@ -15,7 +15,7 @@ import pytest
 from hpclaunch.lint.shellcheck import find_shellcheck
 from hpclaunch.package_data import resource_dir
 
-FILE = resource_dir("remote") / "rank_stderr.sh"
+FILE = resource_dir("remote") / "last_words.sh"
 # As the script of a job has it.
 SHELL = (
     '. "$1"; hpclaunch_keep_last_words "$2" "$3"; shift 3;'
@@ -161,7 +161,7 @@ def test_a_process_that_the_program_leaves_behind_delays_nothing(tmp_path: Path)
 
 def test_it_can_be_switched_off_and_needs_its_folder(tmp_path: Path) -> None:
     command = rank(tmp_path, "sh", "-c", "echo words >&2")
-    off = {**os.environ, "HPCLAUNCH_RANK_STDERR": "off"}
+    off = {**os.environ, "HPCLAUNCH_LAST_WORDS": "off"}
     assert subprocess.run(command, env=off, capture_output=True).stderr == b"words\n"
     (tmp_path / "stderr").rmdir()
     assert subprocess.run(command, capture_output=True).stderr == b"words\n"

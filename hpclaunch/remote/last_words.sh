@@ -52,6 +52,7 @@ hpclaunch_keep_last_words() {
   [ "${HPCLAUNCH_LAST_WORDS:-}" != off ] && [ -d "$1/stderr" ] || return 0
   # set -m: a process group of its own. The shell in between ends at once. All ranks write stdout 64 times per second at most.
   if [ -d "$1/stdout" ] && [ ! -t 1 ]; then
+    # shellcheck disable=SC2154  # plan.sh
     exec > >(trap '' HUP INT QUIT TERM PIPE USR1 USR2; set -m; hpclaunch_copy_words "$1/stdout/$2" $((1 + hpclaunch_tasks / 64)) <&0 2> /dev/null &)
     wait "$!"
   fi

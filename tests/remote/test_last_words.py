@@ -1,4 +1,4 @@
-"""The end of each rank's stderr stays in a file, and the program notices nothing of it."""
+"""The ends of each rank's stderr and stdout stay in files, and the program notices nothing of it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hpclaunch.package_data import resource_dir
 FILE = resource_dir("remote") / "last_words.sh"
 # As the script of a job has it.
 SHELL = (
-    '. "$1"; hpclaunch_keep_last_words "$2" "$3"; shift 3;'
+    'hpclaunch_tasks=4; . "$1"; hpclaunch_keep_last_words "$2" "$3"; shift 3;'
     ' [ -z "${hpclaunch_copier:-}" ] || wait "$hpclaunch_copier"; exec -- "$@"'
 )
 
@@ -32,8 +32,8 @@ def python(text: str) -> tuple[str, ...]:
     return (sys.executable, "-c", text)
 
 
-def kept(folder: Path) -> bytes:
-    files = (folder / "stderr" / name for name in ("3.before", "3"))
+def kept(folder: Path, stream: str = "stderr") -> bytes:
+    files = (folder / stream / name for name in ("3.before", "3"))
     return b"".join(file.read_bytes() for file in files if file.exists())
 
 
@@ -66,6 +66,24 @@ def test_every_byte_reaches_the_launcher_and_the_file_and_the_end_is_the_program
     done = subprocess.run(rank(tmp_path, *python(program)), capture_output=True)
     assert (done.returncode, done.stdout, done.stderr) == (code, b"", words)
     until(lambda: kept(tmp_path) == words)
+
+
+def test_both_streams_are_kept_apart_where_stdout_has_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "stdout").mkdir()
+    done = subprocess.run(rank(tmp_path, "sh", "-c", "echo out; echo err >&2; exit 7"), capture_output=True)
+    assert (done.returncode, done.stdout, done.stderr) == (7, b"out\n", b"err\n")
+    until(lambda: (kept(tmp_path), kept(tmp_path, "stdout")) == (b"err\n", b"out\n"))
+    until(lambda: not copiers(tmp_path))
+
+
+def test_a_terminal_stays_one(tmp_path: Path) -> None:
+    """Open MPI gives its ranks one: programs write line by line there, and in pieces into a pipe."""
+    (tmp_path / "stdout").mkdir()
+    ours, theirs = os.openpty()
+    process = subprocess.Popen(rank(tmp_path, "sh", "-c", "[ -t 1 ] && echo terminal"), stdout=theirs)
+    assert process.wait() == 0
+    assert os.read(ours, 100) == b"terminal\r\n"
+    assert list((tmp_path / "stdout").iterdir()) == []
 
 
 def test_nul_bytes_reach_the_launcher(tmp_path: Path) -> None:

@@ -1,11 +1,11 @@
-"""What the start of a rank costs, as whole processes: Python's start-up file, and keeping the end of stderr.
+"""What the start of a rank costs, as whole processes: Python's start-up file, and keeping its last words.
 
     python benchmarks/rank_startup.py [--runs 200] [--python PYTHON] [--at-once 1]
 
 Python alone is started without its start-up file, with it as the ranks of a job have it, as it were if
 nothing had compiled it, and with --profile: the goal is below 2 ms more, and one file opened. A whole rank
-is the shell of a local job's script that becomes Python, without and with the copy of its stderr: the goal
-is at most a tenth more. All kinds are started in turn, so that a busy machine slows all of them alike;
+is the shell of a local job's script that becomes Python, without and with the copies of its stderr and of
+its stdout, which must be no terminal: the goal is at most a tenth more for each. All kinds are started in turn, so that a busy machine slows all of them alike;
 --at-once: so many of a kind side by side, as the ranks of a node start. Printed are the median of each
 kind, and the median of its differences in the same round to the first of its block; then how often one
 start opens, lists or asks for files, by strace.
@@ -94,8 +94,9 @@ def kinds_in(folder: Path, python: str) -> tuple[dict[str, Kind], dict[str, Kind
             shutil.copy(resource_dir("remote") / name, place / there)
     subprocess.run([python, "-IS", "-m", "compileall", "-ql", folder], check=True)  # as startup.sh does
     (fresh / "__pycache__").touch()  # where each start writes a compiled copy, this one cannot
-    (folder / "stderr").mkdir()
-    (folder / "binding").mkdir()
+    both = folder / "both"
+    for place in (folder / "stderr", folder / "binding", both / "stderr", both / "binding", both / "stdout"):
+        place.mkdir(parents=True)
     plain = {
         name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "HPCLAUNCH"))
     }
@@ -111,8 +112,9 @@ def kinds_in(folder: Path, python: str) -> tuple[dict[str, Kind], dict[str, Kind
         "with it, not compiled": Kind(alone, {**found, **stacks, "PYTHONPATH": str(fresh)}),
         "with --profile": Kind(alone, {**found, **stacks, **profile}),
     }, {
-        "rank, stderr not kept": Kind(rank, {**in_job, "HPCLAUNCH_LAST_WORDS": "off"}),
+        "rank, no output kept": Kind(rank, {**in_job, "HPCLAUNCH_LAST_WORDS": "off"}),
         "rank, stderr kept": Kind(rank, in_job),
+        "rank, stdout too": Kind(rank, {**in_job, "HPCLAUNCH_JOB_FOLDER": str(both)}),
     }
 
 

@@ -26,7 +26,7 @@ from hpclaunch.failures.rank_labels import by_rank, with_labels
 
 
 class FailureLog(NamedTuple):
-    """Texts that a job's last run has left about a failure: in its log, and in the words of its ranks."""
+    """Texts that a job's last run has left about a failure: in its log, and in the output of its ranks."""
 
     ranks: str = ""
     """The launcher's lines about failed ranks, the first ones."""

@@ -5,10 +5,10 @@
 Python alone is started without its start-up file, with it as the ranks of a job have it, as it were if
 nothing had compiled it, and with --profile: the goal is below 2 ms more, and one file opened. A whole rank
 is the shell of a local job's script that becomes Python, without and with the copies of its stderr and of
-its stdout, which must be no terminal: the goal is at most a tenth more for each. All kinds are started in turn, so that a busy machine slows all of them alike;
---at-once: so many of a kind side by side, as the ranks of a node start. Printed are the median of each
-kind, and the median of its differences in the same round to the first of its block; then how often one
-start opens, lists or asks for files, by strace.
+its stdout, which must be no terminal: the goal is at most a tenth more for each. All kinds are started in
+turn, so that a busy machine slows all of them alike; --at-once: so many of a kind side by side, as the ranks
+of a node start. Printed are the median of each kind, and the median of its differences in the same round to
+the first of its block; then how often one start opens, lists or asks for files, by strace.
 """
 
 from __future__ import annotations

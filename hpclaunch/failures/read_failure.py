@@ -318,7 +318,7 @@ def _left_early(event: Event, rank: str, log: FailureLog) -> Event:
     warned = [*map(str.strip, filter(_warns, own))] or labelled
     said = [] if own else [text for _, text in _error_words(rank, log.lines)]
     said = said or warned[-1:] or [*map(str.strip, code)][:1]
-    error = error_named(known.OWN_ERROR if said else known.RANKS_DIFFER)
+    error = error_named(known.OWN_ERROR if said or own else known.RANKS_DIFFER)
     last = [text.strip() for text in own if text.strip()][-1:]
     return event._replace(accused=rank, error=error, lines=tuple(said or last) or event.lines)
 
@@ -396,7 +396,8 @@ def _of_silent(rank: FailedRank, log: FailureLog, best: Event | None) -> Verdict
         last = (rank.line,)
     error = error_named(known.OWN_ERROR) if last or rank.exit_code in _CHOSEN else None
     told = Verdict(rank.rank, rank, error, last, stderr_rank=rank.rank if own else None)
-    return _only(ranks_named(rank.rank), told)
+    accused = {match[1] for line in last for match in matches("told_missing", line)}
+    return _only(accused or ranks_named(rank.rank), told)
 
 
 def _after_what_was_caught(event: Event | None, lines: Sequence[str]) -> Sequence[str]:

@@ -66,9 +66,9 @@ failures() {
     part | wc -l; printf '\000'
     [ ! -d "$folder/ends" ] || cat -- "$folder"/ends/* 2> /dev/null | tr -d '\000' | sort -n | head -n 1000; printf '\000'
     # In the order of their age: the ranks that have fallen silent come first.
-    for stream in stderr stdout; do
-      [ ! -d "$folder/$stream" ] || find "$folder/$stream" -type f -printf '%T@ %f\n'
-    done | sort -n | cut -d ' ' -f 2 | grep -xE '[0-9]{1,7}' | tail -n 20000; printf '\000'
+    [ ! -d "$folder/stderr" ] || find "$folder/stderr" "$folder/stdout" -type f -printf '%T@ %f\n' 2> /dev/null |
+      sort -n | cut -d ' ' -f 2 | grep -xE '[0-9]{1,7}' | tail -n 20000
+    printf '\000'
   done
   exit 0
 }

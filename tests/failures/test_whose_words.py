@@ -69,3 +69,23 @@ def test_ranks_that_were_done_are_not_at_fault_where_a_later_one_has_its_own_err
     words = trace("OSError: [Errno 28] No space left on device")
     ends = ended((1, 0), (2, 0), (3, 0), (0, 1))
     assert found(words, ends, stderr={"0": words}).rank == "0"
+
+
+def test_the_last_words_of_a_rank_may_name_another_one() -> None:
+    said = ("ocean[0] FATAL step 0: no halo from rank 3 within 12 s, aborting the whole model",)
+    assert found(said, ended((0, 75), (2, 75)), stderr={"0": said}).rank == "3"
+
+
+def test_a_closed_connection_to_a_process_follows_from_its_end() -> None:
+    lost = (
+        "Traceback (most recent call last):",
+        '  File "/h/worker.py", line 23, in take',
+        '  File "/usr/lib/python3.11/multiprocessing/connection.py", line 399, in _recv',
+        "EOFError",
+    )
+    words = {str(rank): lost for rank in (1, 2, 3)}
+    queue = {"0": ("I owner: queue is empty, work done",)}
+    verdict = found(
+        (*queue["0"], *lost, *lost, *lost), ended((0, 0), (2, 1), (3, 1)), stderr=words, stdout=queue
+    )
+    assert (verdict.rank, verdict.lines) == ("0", queue["0"])

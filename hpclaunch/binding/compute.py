@@ -166,9 +166,6 @@ def _sorted_by_cores(machine: Machine, gpus: list[Gpu]) -> list[Gpu]:
     return sorted(gpus, key=lambda gpu: (first_core(gpu), gpus.index(gpu)))
 
 
-# --- From ranks to NUMA nodes ---------------------------------------------------------------------------
-
-
 def _numa_nodes(machine: Machine) -> list[_Numa]:
     """Return the NUMA nodes that have usable cores, in the order of the machine."""
     blocks: dict[int | None, Block] = {}
@@ -286,9 +283,6 @@ def _make_room(nodes: list[_Numa], wanted: int) -> None:
                 room += 1
 
 
-# --- From a NUMA node to its ranks ----------------------------------------------------------------------
-
-
 def _core_pools(machine: Machine, node: _Numa) -> list[tuple[Block, list[_RankGroup]]]:
     """Return blocks of cores with the groups of ranks that divide them: one block where too few are local."""
     members: dict[tuple[int, ...], list[_RankGroup]] = {}
@@ -320,9 +314,6 @@ def _slots(machine: Machine, block: Block, groups: list[_RankGroup], homes: Coun
     if machine.request.share_cores or sum(weights.values()) > unit * len(machine.usable(block)):
         return list(here)
     return [rank for rank, weight in weights.items() for _ in range(weight // unit)]
-
-
-# --- From cores to the answer ---------------------------------------------------------------------------
 
 
 def _limited(machine: Machine, rank: int, cores: Block, gpus: tuple[Gpu, ...]) -> Block:

@@ -105,9 +105,6 @@ def _from_box(name: str, boxes: Boxes, origin: str, remedies: Remedies) -> Check
     return verdict(f"box: {case}", name, evidence=evidence, remedy=remedies.rebuild(name))
 
 
-# --- from a live build -------------------------------------------------------------------------------------
-
-
 def judge_build(facts: BuildFacts, remedies: Remedies, open_mpi: str | None = None) -> tuple[Check, ...]:
     """Judge an installed build by its library files, imports and functions, and by its boxes.
 
@@ -243,9 +240,6 @@ def _enabled(facts: BuildFacts) -> Iterator[Check]:
         why = answer["started"] or enabled
         yield verdict(f"mpi-threads: {case}", framework=framework, value=threads, why=why)
         return
-
-
-# --- versions ----------------------------------------------------------------------------------------------
 
 
 def judge_versions(facts: BuildFacts, remedies: Remedies, open_mpi: str | None = None) -> tuple[Check, ...]:

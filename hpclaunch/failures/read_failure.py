@@ -190,28 +190,14 @@ def _without_times(log: FailureLog) -> FailureLog:
 
 
 def _with_writers(log: FailureLog) -> tuple[str, ...]:
-    """Return the lines of the log with a label of the one rank in whose stdout a line stands.
-
-    Of lines that several ranks wrote those have one that stand before or after a line of one of them.
-    """
-    writers: dict[str, set[str]] = {}
+    """Return the lines of the log with a label of the one rank in whose stdout a line stands."""
+    plain, writers = partial(log_words("times").sub, "", count=1), dict[str, set[str]]()
     for rank, texts in log.stdout.items():
         for text in texts:
-            writers.setdefault(_plain(text), set()).add(rank)
-    writers.pop("", None)
-    own = [writers.get(_plain(line), set()) for line in log.lines]
-    for places in (range(len(own) - 1, -1, -1), range(len(own))):
-        near = set[str]()
-        for place in places:
-            own[place] = near = (near & own[place]) or own[place]
-            near = near if len(near) == 1 else set()
+            writers.setdefault(plain(text).strip(), set()).add(rank)
+    own = [writers.get(plain(line).strip(), ()) if line.strip() else () for line in log.lines]
     labels = (f"[rank{min(ranks)}]: " if len(ranks) == 1 else "" for ranks in own)
     return tuple(map("".join, zip(labels, log.lines, strict=True)))
-
-
-def _plain(line: str) -> str:
-    """Return a line without the time before it."""
-    return log_words("times").sub("", line, count=1).strip()
 
 
 def _last_attempt(log: FailureLog) -> FailureLog:

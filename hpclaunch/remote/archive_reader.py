@@ -31,9 +31,6 @@ class DamagedArchive(Exception):
     """The archive is incomplete or damaged."""
 
 
-# --- compression ------------------------------------------------------------------------------------------
-
-
 class _Blocks(io.RawIOBase):
     """A file to read from, made of blocks that come one after the other."""
 
@@ -109,9 +106,6 @@ def _unzstd(compressed: "IO[bytes]") -> Iterator[bytes]:
     finally:
         program.kill()
         program.wait()
-
-
-# --- tar --------------------------------------------------------------------------------------------------
 
 
 class _Header(tarfile.TarInfo):

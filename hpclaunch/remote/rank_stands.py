@@ -96,9 +96,6 @@ def at_once(tasks: Iterable[Callable[[], None]], seconds: float) -> None:
         thread.join(max(0.0, deadline - time.monotonic()))
 
 
-# --- which processes ---------------------------------------------------------------------------------------
-
-
 def parents() -> Dict[str, str]:
     """Return process -> its parent, of all that can be seen."""
     found = {}
@@ -138,9 +135,6 @@ def members(variable: str, job: str) -> Dict[str, Dict[str, str]]:
         if up in found:
             found[pid] = dict(found[up])
     return dict(list(found.items())[:MOST_PROCESSES])
-
-
-# --- what /proc tells --------------------------------------------------------------------------------------
 
 
 def stands(pid: str) -> Process:
@@ -197,9 +191,6 @@ def in_memory(pid: str, name: str) -> Optional[str]:
         file for file, path in opened(pid).items() if path.startswith(start) and path.endswith(" (deleted)")
     )
     return next(("/proc/" + pid + "/fd/" + file for file in files), None)
-
-
-# --- Python's stacks ---------------------------------------------------------------------------------------
 
 
 def catches(pid: str, signal: int) -> bool:
@@ -305,9 +296,6 @@ def add_source(pid: str, stacks: List[List[Any]]) -> None:
         frame.append(lines[number - 1].strip()[:200] if 0 < number <= len(lines) else "")
 
 
-# --- collectives -------------------------------------------------------------------------------------------
-
-
 def own_collective(pid: str) -> Optional[List[Any]]:
     """Return what the bundled training notes: [number, name, whether it waits in it]."""
     path = in_memory(pid, COLLECTIVE)
@@ -355,9 +343,6 @@ def newest(text: str, most: int = 16) -> Optional[Dict[str, List[List[Any]]]]:
                 state = "completed"
             groups.setdefault(group, []).append([entry["collective_seq_id"], name, state])
     return {group: sorted(found)[-most:] for group, found in groups.items()}
-
-
-# --- all together ------------------------------------------------------------------------------------------
 
 
 def look(process: Process, key: str, signal: int) -> None:

@@ -93,9 +93,6 @@ Ranks = Dict[int, Tuple[str, List[Dict[str, Any]]]]
 """Rank -> its node and its processes."""
 
 
-# --- the answers of nodes ----------------------------------------------------------------------------------
-
-
 def whole_answers(text: str) -> Iterator[Tuple[str, str]]:
     """Yield each node whose answer is complete, with its JSON text; other output is passed over."""
     pieces: Dict[str, Dict[int, str]] = {}
@@ -165,9 +162,6 @@ def main_process(processes: List[Dict[str, Any]]) -> Dict[str, Any]:
         return (not is_of_ray(one), bool(stack_of(one)), not shell, -depth(one), -int(one["pid"]))
 
     return max(processes, key=rank_of)
-
-
-# --- where a rank stands -----------------------------------------------------------------------------------
 
 
 def stack_of(process: Dict[str, Any], key: str = "first") -> List[List[Any]]:
@@ -382,9 +376,6 @@ def computes(looks: Tuple[Dict[str, Any], Dict[str, Any]]) -> bool:
     """Tell whether the main thread runs, as in a loop that comes back to its line, or another own one."""
     others = (frame for stack in looks[0]["stacks"][1:] for frame in stack)
     return "R" in (looks[0].get("state"), looks[1].get("state")) or any(map(is_own, others))
-
-
-# --- the roll call -----------------------------------------------------------------------------------------
 
 
 def rank_report(rank: int, host: str, processes: List[Dict[str, Any]]) -> Dict[str, Any]:

@@ -64,9 +64,6 @@ class Ended(BaseException):
     """The job ends: one of `_ENDINGS` came."""
 
 
-# --- the way between the nodes ----------------------------------------------------------------------------
-
-
 def children(index: int, count: int) -> List[int]:
     """Nodes that node ``index`` of ``count`` sends to; -1: the reader."""
     return [child for child in (2 * index + 2, 2 * index + 3) if child < count]
@@ -138,9 +135,6 @@ def _block(stream: "IO[bytes]") -> bytes:
         return exactly(stream, _LENGTH.unpack(exactly(stream, _LENGTH.size))[0])
     except StageError:
         raise StageError("the connection to the node that sends broke") from None
-
-
-# --- the processes ----------------------------------------------------------------------------------------
 
 
 class Run(NamedTuple):
@@ -475,9 +469,6 @@ def remove(run: Run) -> None:
                 place.clear()
         with contextlib.suppress(OSError):
             os.rmdir(place.folder)  # that of this job, now empty
-
-
-# --- the folder that all share ----------------------------------------------------------------------------
 
 
 def _put(control: str, name: str, facts: Json) -> None:

@@ -38,9 +38,6 @@ LOCK_SAID_S = 10.0
 _OWN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-# --- whose folder -----------------------------------------------------------------------------------------
-
-
 def own_folder(folder: str) -> None:
     """Make the folder around a copy where it is missing, and the folders above it, for this user only.
 
@@ -100,9 +97,6 @@ def _own(path: str) -> bool:
     except OSError:
         return False
     return found.st_uid == os.geteuid() and not stat.S_ISLNK(found.st_mode)
-
-
-# --- one copy on a node -----------------------------------------------------------------------------------
 
 
 class Place:
@@ -310,9 +304,6 @@ def remove_path(path: str) -> None:
             if not os.path.islink(inner):
                 os.chmod(inner, 0o700)
     shutil.rmtree(path)
-
-
-# --- content ----------------------------------------------------------------------------------------------
 
 
 def unpack(stream: "IO[bytes]", kind: str, copy: str, keep_links: bool = False) -> Json:

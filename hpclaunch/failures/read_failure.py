@@ -5,7 +5,7 @@ import signal
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import partial
-from itertools import chain, filterfalse, groupby, takewhile
+from itertools import chain, filterfalse, groupby, starmap, takewhile
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
@@ -60,8 +60,6 @@ class Verdict(NamedTuple):
 
 
 _LINES_SHOWN = 3
-_MIXED = 200
-"""The characters by which a line is found in one of the log, where long lines are cut."""
 _SIGKILL = 128 + signal.SIGKILL
 _CHOSEN = range(1, 126)
 """Exit codes with which a program ends itself, and not a signal or a shell that did not find it."""
@@ -93,7 +91,7 @@ def _of_log(log: FailureLog, *, failed: bool, ranks: int, nodes: int) -> Verdict
     said = _without_limit_of_waiting(said, log.lines)
     found = [*said, *_silent(reports, first)]
     best = _decisive(found, first, failed, several=ranks > 1)
-    if silent := _ended_first(log.ends, found, best) or _silent_rank(reports, found, best):
+    if silent := _silent_rank(reports, found, best, log.ends):
         return _of_silent(silent, log, best)
     if best is None:
         return _of_unknown(log) if failed else Verdict()
@@ -102,7 +100,8 @@ def _of_log(log: FailureLog, *, failed: bool, ranks: int, nodes: int) -> Verdict
         first = _first(reports, after.union(*own))
     of_rank = [event for event in found if _of_its_process(event, best)]
     best = _with_words_before(refined(best, of_rank), log.lines)
-    best = _with_absent(best, found, reports, ranks, log)
+    early = _left_before(best, log.ends)
+    best = _left_early(best, early, log) if early else _with_absent(best, found, reports, ranks, log)
     return _as_far_as_told(_of_event(best, of_rank, found, first, reports), best, found, reports)
 
 
@@ -287,9 +286,7 @@ def _with_absent(best: Event, found: Sequence[Event], launchers: str, ranks: int
     itself = (failed for failed in failed_ranks(launchers) if failed.exit_code not in OUTSIDE)
     reported = frozenset[str]().union(*(ranks_named(failed.rank) for failed in itself))
     absent = None if best.accused else _absent(best, found, reported, ranks)
-    done = _done_before(log.ends)
-    absent = next(iter(done)) if len(done) == 1 and best.error.cause in _OF_ANOTHER else absent
-    if absent and (done or best.error.follows == known.CERTAINLY):
+    if absent and best.error.follows == known.CERTAINLY:
         return _left_early(best, absent, log)
     if best.error.exit_codes and not any((absent, reported, best.rank, best.process)):
         absent = _fell_silent(log.lines, ranks)
@@ -298,15 +295,13 @@ def _with_absent(best: Event, found: Sequence[Event], launchers: str, ranks: int
 
 def _left_early(event: Event, rank: str, log: FailureLog) -> Event:
     """Return the event with the rank's own words, if only a warning, or the code that a launcher tells."""
-    own = (*log.stderr.get(rank, ()), *log.stdout.get(rank, ()))
+    kept = [*log.stderr.get(rank, ()), *log.stdout.get(rank, ())]
+    own = kept or [text for label, text in by_rank(log.lines) if label == rank]
+    said = map(itemgetter(1), () if kept else _error_words(rank, log.lines))
     code = filter(log_words("code_of_no_exception").search, log.lines)
-    labelled = [text.strip() for label, text in by_rank(log.lines) if label == rank and _warns(text)]
-    warned = [*map(str.strip, filter(_warns, own))] or labelled
-    said = [] if own else [text for _, text in _error_words(rank, log.lines)]
-    said = said or warned[-1:] or [*map(str.strip, code)][:1]
-    error = error_named(known.OWN_ERROR if said or own else known.RANKS_DIFFER)
-    last = [text.strip() for text in own if text.strip()][-1:]
-    return event._replace(accused=rank, error=error, lines=tuple(said or last) or event.lines)
+    last = [*said] or [*filter(_warns, own)][-1:] or [*code][:1] or kept[-1:]
+    error = error_named(known.OWN_ERROR if last else known.RANKS_DIFFER)
+    return event._replace(accused=rank, error=error, lines=(*map(str.strip, last),) or event.lines)
 
 
 def _warns(text: str) -> bool:
@@ -378,12 +373,14 @@ def _of_silent(rank: FailedRank, log: FailureLog, best: Event | None) -> Verdict
     said = log.stderr.get(str(rank.rank), ())
     own = tuple(line.strip() for line in said if _ordinary(line))[-_LINES_SHOWN:]
     last = own or _last_words(rank, _after_what_was_caught(best, log.lines))
-    if not last and (best or rank.exit_code is None):
-        last = (rank.line,)
+    last = last or (rank.line,) * bool(best or rank.exit_code is None)
     error = error_named(known.OWN_ERROR) if last or rank.exit_code in _CHOSEN else None
     told = Verdict(rank.rank, rank, error, last, stderr_rank=rank.rank if own else None)
-    accused = {match[1] for line in last for match in matches("told_missing", line)}
-    return _only(accused or ranks_named(rank.rank), told)
+    return _only(_missed(last) or ranks_named(rank.rank), told)
+
+
+def _missed(lines: Sequence[str]) -> Set[str]:
+    return {match[1] for line in lines for match in matches("told_missing", line)}
 
 
 def _after_what_was_caught(event: Event | None, lines: Sequence[str]) -> Sequence[str]:
@@ -442,11 +439,13 @@ def _sounds_like_an_error(line: str) -> bool:
     return _warns(line) and not (told or harmless(line) or launchers_own(line))
 
 
-def _silent_rank(ranks: str, found: Sequence[Event], best: Event | None) -> FailedRank | None:
+def _silent_rank(ranks: str, found: Sequence[Event], best: Event | None, ends: str) -> FailedRank | None:
     """Return the first rank that a launcher reports as failed and that writes not of another's end.
 
-    None where an error tells more.
+    None where an error tells more. Of ranks whose ends are known it is the first, if that wrote no error.
     """
+    if silent := _ended_first(ends, found, best):
+        return silent
     if best and not best.caught and (best.error.follows != known.CERTAINLY or best.accused):
         return None
     after = _followers(found)
@@ -464,10 +463,11 @@ def _ended_first(ends: str, found: Iterable[Event], best: Event | None) -> Faile
     return first if silent and best and not (best.caught or _of_limit(best)) else None
 
 
-def _done_before(ends: str) -> set[str]:
-    """Return the ranks that were done when the first one failed."""
+def _left_before(best: Event, ends: str) -> str | None:
+    """Return the one rank that was done when the first one failed, where its error is of another's end."""
     until = takewhile(lambda end: end.exit_code in (0, *OUTSIDE), failed_ranks(ends))
-    return {end.rank or "" for end in until if end.exit_code == 0}
+    done = [end.rank for end in until if end.exit_code == 0]
+    return done[0] if len(done) == 1 and best.error.cause in _OF_ANOTHER else None
 
 
 def _followers(found: Iterable[Event]) -> set[str | None]:
@@ -484,24 +484,28 @@ def _said(log: FailureLog, reports: str, failed: bool) -> list[Event]:
 
 
 def _written(log: FailureLog, failed: bool) -> list[Event]:
-    """Return the events of the log and of the ranks' words; one that stands in both counts once."""
-    own = [event for rank, lines in log.stderr.items() for event in _marked(lines, rank)]
-    out = [event for rank, lines in log.stdout.items() for event in _marked(lines, rank)]
-    own += (event._replace(said_by_rank=False) for event in out)
-    written = {event.lines[0] for event in own}
+    """Return the events of the log and of the ranks' output; one that stands in both counts once."""
+    out = [*chain.from_iterable(starmap(_marked, log.stdout.items()))]
+    of_stderr = chain.from_iterable(starmap(_marked, log.stderr.items()))
+    own = [*(event._replace(said_by_rank=True) for event in of_stderr), *out]
     streams = _streams(log.lines)
     told = _ranks_of_processes(streams)
     found = [event for process, lines in streams.items() for event in _of_process(process, lines, told)]
     found = _without_gone_on(found, streams, failed)
-    found = [event for event in found if event.process or event.lines[0] not in written]
-    found = [event for event in found if not any(map(partial(_repeats, event), out))]
+    found = _told_once(found, {event.lines[0] for event in own}, out)
     placed = _placed(own, streams.values(), len(log.lines))
     return found + (placed if failed else [*chain.from_iterable(map(partial(_left, streams), placed))])
 
 
+def _told_once(found: Iterable[Event], written: Set[str], out: Sequence[Event]) -> list[Event]:
+    """Return the events of the log that the ranks' own output has not."""
+    left = (event for event in found if event.process or event.lines[0] not in written)
+    return [event for event in left if not any(map(partial(_repeats, event), out))]
+
+
 def _repeats(event: Event, own: Event) -> bool:
     """Whether an event of the log is that of a rank's words, alone or mixed with words of other ranks."""
-    return event.process in (None, own.rank) and own.lines[0][:_MIXED] in event.lines[0]
+    return event.process in (None, own.rank) and own.lines[0][:200] in event.lines[0]  # long ones are cut
 
 
 def _left(streams: Mapping[str | None, Sequence[Line]], event: Event) -> list[Event]:
@@ -616,16 +620,13 @@ def _placed(own: Sequence[Event], streams: Iterable[Sequence[Line]], last: int) 
     return [event._replace(at=place, named_at=place) for event, place in found]
 
 
-def _marked(texts: Sequence[str], rank: str) -> list[Event]:
+def _marked(rank: str, texts: Sequence[str]) -> list[Event]:
     """Return the events of a rank's words, and mark the tracebacks after which usual lines follow."""
     lines = [(place, text) for place, (_, text) in enumerate(by_rank(texts))]
     found = events(lines)
     last = _last_usual(lines, {event.at for event in found})
     caught = [event.caught or (event.traced and last > event.at) for event in found]
-    return [
-        each._replace(rank=rank, said_by_rank=True, caught=own)
-        for each, own in zip(found, caught, strict=True)
-    ]
+    return [each._replace(rank=rank, caught=own) for each, own in zip(found, caught, strict=True)]
 
 
 def _ordinary(line: str) -> bool:
@@ -640,15 +641,19 @@ def _silent(ranks: str, first: FailedRank | None) -> list[Event]:
     Slurm ends all where one calls MPI_Abort.
     """
     found = list[Event]()
-    ended = first and (first.exit_code != _SIGKILL or not own_ends(ranks))
     for place, failed in enumerate(failed_ranks(ranks)):
         code = failed.exit_code or 0
         error = known.error_of_code(code)
-        if error and not (error.cause == known.KILLED and ended):
+        if error and not (error.cause == known.KILLED and _ended_by_another(first, ranks)):
             by_signal = code > 128 and not error.follows
             named: list[str | None] = [*sorted(ranks_named(failed.rank))]
             found += [Event(place, (), error, by_signal, rank=rank) for rank in named or [None]]
     return found
+
+
+def _ended_by_another(first: FailedRank | None, ranks: str) -> bool:
+    """Whether a rank that a kill ended was ended because of another one."""
+    return first is not None and (first.exit_code != _SIGKILL or not own_ends(ranks))
 
 
 def _without_later_kills(said: list[Event], first: FailedRank | None, lines: Sequence[str]) -> list[Event]:

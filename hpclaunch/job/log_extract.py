@@ -3,7 +3,7 @@
 import datetime as dt
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -165,20 +165,24 @@ def read_failures(host: Host, folders: Iterable[str]) -> "dict[str, FailureLog]"
         lines = (*_before(errors, int(count) - _END), *end.splitlines())
         logs[folder] = FailureLog(ranks, lines, ends="\n".join(noted))
         written[folder] = ranks_to_read(ranks, [*dict.fromkeys(reversed(names.split()))][::-1])
-    pairs = [(folder, rank) for folder, ranks in written.items() for rank in ranks]
+    return _with_output(host, logs, written)
+
+
+def _with_output(
+    host: Host, logs: "dict[str, FailureLog]", written: Mapping[str, Sequence[str]]
+) -> "dict[str, FailureLog]":
+    """Return the logs with the ends of the stderr and of the stdout of ranks, which are given by folder."""
     most = max(map(len, written.values()), default=0)
     kept = max(_LEAST_KEPT, min(_END, _KEPT // max(1, most)))
-    names_of_ranks = (text for pair in pairs for text in pair)
-    parts = look(host, "rank_ends", names_of_ranks, {**_patterns(), "KEPT": str(kept)})
-    streams = {folder: (dict[str, tuple[str, ...]](), dict[str, tuple[str, ...]]()) for folder in logs}
+    names = (text for folder, ranks in written.items() for rank in ranks for text in (folder, rank))
+    parts = look(host, "rank_ends", names, {**_patterns(), "KEPT": str(kept)})
     for folder, rank, *both in zip(*[iter(parts)] * 4, strict=False):
-        for words, stream in zip(both, streams[folder], strict=True):
-            if words:
-                stream[rank] = tuple(words.splitlines())
-    return {
-        folder: log._replace(stderr=streams[folder][0], stdout=streams[folder][1])
-        for folder, log in logs.items()
-    }
+        old, (stderr, stdout) = logs[folder], (tuple(words.splitlines()) for words in both)
+        logs[folder] = old._replace(
+            stderr={**old.stderr, **({rank: stderr} if stderr else {})},
+            stdout={**old.stdout, **({rank: stdout} if stdout else {})},
+        )
+    return logs
 
 
 def _before(lines: str, last: int) -> list[str]:

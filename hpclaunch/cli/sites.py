@@ -111,6 +111,9 @@ def _page(profile: SiteProfile | NodeKind, head: list[str]) -> str:
     from hpclaunch.site.fact_sources import unknown_facts
     from hpclaunch.site.schema import SiteProfile
 
+    def are_short(values: Iterable[Any]) -> bool:
+        return all(not isinstance(value, dict | list | tuple) and len(str(value)) <= 40 for value in values)
+
     values = msgspec.to_builtins(profile).items()
     named = isinstance(profile, SiteProfile) and profile.status != "generic"
     return render(
@@ -120,12 +123,8 @@ def _page(profile: SiteProfile | NodeKind, head: list[str]) -> str:
         unknown=unknown_facts(profile) if isinstance(profile, SiteProfile) and named else (),
         sources=profile.sources,
         parts_of=lambda value: {n: v for n, v in value.items() if n != "source" or isinstance(v, dict)},
-        are_short=_are_short,
+        are_short=are_short,
     )
-
-
-def _are_short(values: Iterable[Any]) -> bool:
-    return all(not isinstance(value, dict | list | tuple) and len(str(value)) <= 40 for value in values)
 
 
 @command.command()

@@ -73,7 +73,7 @@ def verdict(log: FailureLog, *, failed: bool = False, ranks: int = 0, nodes: int
     ``ranks``, ``nodes``: how many it had; 0 ranks where that is not known.
     """
     log = _without_times(_labels_of_nodes(log, nodes))
-    log = log._replace(lines=with_labels(_with_writers(log), ranks))
+    log = log._replace(lines=with_labels(log.lines, ranks))
     last = _last_attempt(log)
     found = _of_log(last, failed=failed, ranks=ranks, nodes=nodes)
     told = found.error and (found.rank or not found.error.follows)
@@ -186,17 +186,6 @@ def _without_times(log: FailureLog) -> FailureLog:
     noted = filter(log.ends.splitlines().__contains__, log.ranks.splitlines())
     ranks = (*noted, *filter(log_words("rank_lines").search, lines))
     return log._replace(lines=lines, ranks="\n".join(ranks))
-
-
-def _with_writers(log: FailureLog) -> tuple[str, ...]:
-    """Return the lines of the log with a label of the one rank in whose stdout a line stands."""
-    plain, writers = partial(log_words("times").sub, "", count=1), dict[str, set[str]]()
-    for rank, texts in log.stdout.items():
-        for text in texts:
-            writers.setdefault(plain(text).strip(), set()).add(rank)
-    own = [writers.get(plain(line).strip(), ()) if line.strip() else () for line in log.lines]
-    labels = (f"[rank{min(ranks)}]: " if len(ranks) == 1 else "" for ranks in own)
-    return tuple(map("".join, zip(labels, log.lines, strict=True)))
 
 
 def _last_attempt(log: FailureLog) -> FailureLog:

@@ -232,14 +232,17 @@ class Store:
             return by_id
         # A whole id of a scheduler comes before the start of one of ours, which it may be by chance.
         by_scheduler, by_name = self._by_record(text)
-        by_end = [job_id for job_id in ids if len(text) >= _SHORTEST_END and job_id.endswith(text)]
-        return by_scheduler or by_id or by_name[-1:] or by_end
+        return by_scheduler or by_id or by_name[-1:] or _by_end(ids, text)
 
     def _by_record(self, text: str) -> tuple[Sequence[str], Sequence[str]]:
         records = self.list()[0]
         # Slurm may add a cluster to the number.
         by_scheduler = [each.id for each in records if (each.scheduler_id or "").partition(";")[0] == text]
         return by_scheduler, [record.id for record in records if record.name == text]
+
+
+def _by_end(ids: Sequence[str], text: str) -> list[str]:
+    return [job_id for job_id in ids if len(text) >= _SHORTEST_END and job_id.endswith(text)]
 
 
 @contextmanager

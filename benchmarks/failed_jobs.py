@@ -1,22 +1,18 @@
 """How often ``status`` names the right rank, cause and remedy of jobs that hpclaunch started itself.
 
-    python -m benchmarks.failed_jobs FOLDER [--on local|slurm] [--half open|kept] [--only NAME] [--keep DIR]
+    python -m benchmarks.failed_jobs [--on local|slurm] [--half open|kept] [--author LETTER] [--wrong]
 
-Each folder in FOLDER is one program with a ``case.yaml``: ``command``, ``tasks``, ``framework``, ``kind``
-(failed or healthy) and ``expect`` (``rank``, ``exit``, ``cause``, ``also``, ``line``, ``where``), which is
-what truly happens. The program is submitted to this machine, or, with an even number of ranks, to a Slurm of
-two nodes (tests/testbed), and the answer of ``hpclaunch status --json`` is compared. Other than
-``benchmarks/failures.py``, which is given a log alone, ``status`` has here what a job keeps: the output and
-the end of each rank.
-
-A lot divides the cases: ``kept`` are those whose name has a SHA-256 that ends in two even digits. Needs
-HPCLAUNCH_TEST_FRAMEWORKS (tests/frameworks/build.sh) and HPCLAUNCH_TEST_HOROVOD (tests/horovod/build.sh).
+The programs are those of tests/data/failed_programs, whose README.md says who wrote them and which half is
+kept apart. Each is submitted to this machine, or to a Slurm of two nodes (tests/testbed), and the answer of
+``hpclaunch status --json`` is compared with what truly happens. Other than ``benchmarks/failures.py``, which
+is given a log alone, ``status`` has here what a job keeps: the output and the end of each rank. Programs with
+an odd number of ranks are left out on Slurm. --keep: where the jobs stay. Needs HPCLAUNCH_TEST_FRAMEWORKS
+(tests/frameworks/build.sh) and HPCLAUNCH_TEST_HOROVOD (tests/horovod/build.sh).
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import os
 import shutil
@@ -32,6 +28,7 @@ from benchmarks.failures import share
 from hpclaunch.failures.failed_ranks import ranks_named
 from tests.testbed.cluster import Slurm
 
+PROGRAMS = Path(__file__).parents[1] / "tests" / "data" / "failed_programs"
 HPCLAUNCH = [sys.executable, "-m", "hpclaunch"]
 
 
@@ -80,11 +77,6 @@ class Job(NamedTuple):
     def right_place(self) -> bool:
         where = self.truth["expect"].get("where")
         return not where or (self.failure.get("where") or "").endswith(Path(where).name)
-
-
-def kept_apart(name: str) -> bool:
-    """Say to which half the lot gives a case."""
-    return all(int(digit, 16) % 2 == 0 for digit in hashlib.sha256(name.encode()).hexdigest()[-2:])
 
 
 def _tasks(case: Path) -> int:
@@ -176,17 +168,15 @@ def show(job: Job) -> None:
 def main() -> None:
     """Run the cases and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
     parser.add_argument("--on", choices=("local", "slurm"), default="local")
-    parser.add_argument("--half", choices=("open", "kept"))
-    parser.add_argument("--only")
+    parser.add_argument("--half", choices=("open", "kept"), default="kept")
+    parser.add_argument("--author", default="")
     parser.add_argument("--keep", type=Path)
-    parser.add_argument("--wrong", action="store_true", help="show each case that is not right")
+    parser.add_argument("--wrong", action="store_true", help="show each program that is not right")
     given = parser.parse_args()
-    found = [path.parent for path in sorted(given.folder.glob("*/case.yaml"))]
-    cases = [c for c in found if not given.half or kept_apart(c.name) == (given.half == "kept")]
-    cases = [c for c in cases if not given.only or given.only in c.name]
-    cases = [c for c in cases if given.on == "local" or _tasks(c) % 2 == 0]
+    found = (PROGRAMS / given.half).glob(f"{given.author}*/case.yaml")
+    cases = sorted(path.parent for path in found)
+    cases = [case for case in cases if given.on == "local" or _tasks(case) % 2 == 0]
     scratch = given.keep or Path(tempfile.mkdtemp())
     scratch.mkdir(exist_ok=True, parents=True)
     environment = dict(os.environ)
@@ -198,7 +188,7 @@ def main() -> None:
     finally:
         if cluster:
             cluster.stop()
-    print(f"| {given.on}, {given.half or 'all'}: {len(jobs)} programs | |\n|---|---|")
+    print(f"| {given.on}, {given.half}: {len(jobs)} programs | |\n|---|---|")
     for name, value in table(jobs):
         print(f"| {name} | {value} |")
     for job in jobs if given.wrong else ():

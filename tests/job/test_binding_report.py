@@ -404,7 +404,7 @@ def test_what_a_program_changes_later_is_judged(lines: list[str], ok: bool, said
 
 LOOKS_BACK = """
 import os
-me, watch = f"/proc/{os.getpid()}", None
+me, watch = f"/proc/{os.getppid()}", None  # the shell, which waits for it
 while watch is None:
     for process in filter(str.isdigit, os.listdir("/proc")):
         try:

@@ -130,7 +130,7 @@ def test_lumi_gs_script_runs_on_lumi_g_nodes_with_the_masks_that_slurm_accepts(
     on_lumig: Slurm, tmp_path: Path
 ) -> None:
     """Each task leaves its process id and the CPU list that the testbed recorded for it."""
-    show = f'echo "GOT $SLURM_LOCALID $ROCR_VISIBLE_DEVICES $(cat {on_lumig.lab}/cpus/$$)"'
+    show = f'echo "GOT $SLURM_LOCALID $ROCR_VISIBLE_DEVICES $(cat {on_lumig.lab}/cpus/$PPID)"'
     answer = hpclaunch(
         *("submit", "--site", "lumi-g", "--account", "project_465000001", "--nodes", "2", "--wait", "--json"),
         *("--mpi", "pmix", "--", "bash", "-c", show),
@@ -158,7 +158,7 @@ def test_lumi_gs_masks_hold_inside_an_allocation(on_lumig: Slurm, gpus: tuple[st
         "--",
         "bash",
         "-c",
-        f"echo $(cat {on_lumig.lab}/cpus/$$) GPU $SLURM_STEP_GPUS",
+        f"echo $(cat {on_lumig.lab}/cpus/$PPID) GPU $SLURM_STEP_GPUS",
     )
     salloc = ("salloc", "-N2", "--exclusive", *gpus, "-t", "5")
     answer = hpclaunch(*words, before=salloc)

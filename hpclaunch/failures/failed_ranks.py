@@ -119,11 +119,13 @@ def _end(said: Mapping[str, str | None]) -> tuple[int | None, str] | None:
     if said.get("left"):
         return None, "exited before the other ranks"
     known = _code_of_words(words.strip()) if words else None
-    if words and known is not None:
-        # Our own words, which bash has written: 128+N is signal N.
-        end = signal.strsignal(known - 128) if known > 128 else f"exited with exit code {known}"
-        return known, (end or words) if words.startswith("Exit ") else words.strip()
-    return None
+    return (known, _shown(words.strip(), known)) if words and known is not None else None
+
+
+def _shown(words: str, code: int) -> str:
+    """Return an end in the words of srun, also where they are ours: to bash 128+N is signal N."""
+    end = signal.strsignal(code - 128) if code > 128 else f"exited with exit code {code}"
+    return (end or words) if words.startswith("Exit ") else words
 
 
 def _exit_code(code: str) -> int:

@@ -123,7 +123,7 @@ def _end(said: Mapping[str, str | None]) -> tuple[int | None, str] | None:
 
 
 def _shown(words: str, code: int) -> str:
-    """Return an end in the words of srun, also where they are ours: to bash 128+N is signal N."""
+    """Return an end as srun words it, also where we did: to bash 128+N is signal N."""
     end = signal.strsignal(code - 128) if code > 128 else f"exited with exit code {code}"
     return (end or words) if words.startswith("Exit ") else words
 

@@ -55,8 +55,7 @@ def case_texts(file: str, case: str, /, **values: object) -> Any:
 
 def note_text(case: str, /, **values: object) -> str:
     """Return a note of ``notes.yaml`` with these values in it."""
-    text: str = case_texts("notes.yaml", case, **values)
-    return text
+    return str(case_texts("notes.yaml", case, **values))
 
 
 def _filled(row: Any, values: dict[str, object]) -> Any:

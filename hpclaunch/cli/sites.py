@@ -25,8 +25,14 @@ if TYPE_CHECKING:
     from hpclaunch.site.schema import NodeKind, SiteProfile
     from hpclaunch.site.site_documents import SourcesDocument
 
-_GROUPS = ("production", "generic", "historic", "node kind", None)
-"""Status of a profile, in the order of the list; None: of one that cannot be read."""
+_GROUPS = {
+    "production": "live",
+    "generic": "generic: any machine with this scheduler",
+    "historic": "retired: shown, planned and linted, never submitted to",
+    "node kind": "node kinds: hardware without a site, for node_kind: in a profile",
+    None: "not readable",
+}
+"""Status of a profile -> heading in the list, which reads no YAML; None: of one that cannot be read."""
 
 _IN_HEAD = ("schema", "name", "description", "extends", "part_of", "node_kind", "sources")
 
@@ -53,18 +59,18 @@ def list_sites(as_markdown: bool, kinds: bool) -> None:
     sites = listed_sites(kinds=kinds)
     if printed(sites, indent=2):
         return
-    groups: dict[str | None, list[tuple[str, str, str]]] = {status: [] for status in _GROUPS}
+    groups: dict[str, list[tuple[str, str, str]]] = {title: [] for title in _GROUPS.values()}
     whose = {"user": "yours", "centre": "your centre's"}
     for site in sites:
-        rows = groups[site.status]
+        rows = groups[_GROUPS[site.status]]
         rows.append(("", site.name, site.description or f"BROKEN: {site.error}"))
         if site.origin != "shipped":
             hides = f", hides {site.hides}" if site.hides else ""
             rows.append(("", "", f"{whose[site.origin]}: {site.file}{hides}"))
     widest = max(len(site.name) for site in sites)
-    for status, rows in groups.items():
+    for title, rows in groups.items():
         if rows:
-            echo_text(note_text(f"sites: {status or 'not readable'}"))
+            echo_text(title)
             click.echo(terminal_table(("", name.ljust(widest), text) for _, name, text in rows))
 
 
@@ -111,19 +117,15 @@ def _page(profile: SiteProfile | NodeKind, head: list[str]) -> str:
     from hpclaunch.site.fact_sources import unknown_facts
     from hpclaunch.site.schema import SiteProfile
 
-    def are_short(values: Iterable[Any]) -> bool:
-        return all(not isinstance(value, dict | list | tuple) and len(str(value)) <= 40 for value in values)
-
-    values = msgspec.to_builtins(profile).items()
     named = isinstance(profile, SiteProfile) and profile.status != "generic"
     return render(
         "site_profile.txt.j2",
         head=head,
-        values={key: value for key, value in values if key not in _IN_HEAD},
+        values={key: value for key, value in msgspec.to_builtins(profile).items() if key not in _IN_HEAD},
         unknown=unknown_facts(profile) if isinstance(profile, SiteProfile) and named else (),
         sources=profile.sources,
         parts_of=lambda value: {n: v for n, v in value.items() if n != "source" or isinstance(v, dict)},
-        are_short=are_short,
+        are_short=lambda of: all(not isinstance(v, dict | list | tuple) and len(str(v)) <= 40 for v in of),
     )
 
 
@@ -316,9 +318,8 @@ def _queues_of(scheduler: Scheduler, file: TextIO) -> tuple[QueueFacts, ...]:
     command = scheduler.facts_commands.get("queues")
     if not command:
         raise BadInputError(f"--queues: queues of {scheduler.title} cannot be read", "leave it out")
-    found = scheduler.parse_facts(
-        {"queues": CommandResult(exit_code=0, stdout=file.read(), stderr="")}
-    ).queues
+    answer = CommandResult(exit_code=0, stdout=file.read(), stderr="")
+    found = scheduler.parse_facts({"queues": answer}).queues
     if not found:
         raise BadInputError.case("sites new: no queue", file=file, command=" ".join(command))
     return found

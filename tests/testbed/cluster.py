@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -194,9 +195,14 @@ class Sshd:
     def break_connections(self, and_stop: bool = False) -> None:
         """Kill the server's side of every connection; what users have started goes on."""
         server = psutil.Process(int((self.folder / "sshd.pid").read_text()))
-        children = [process for process in server.children(recursive=True) if process.name() == "sshd"]
+        children = []
+        for process in server.children(recursive=True):
+            with suppress(psutil.NoSuchProcess):  # a command there, such as touch, ended since it was listed
+                if process.name() == "sshd":
+                    children.append(process)
         for process in (server, *children) if and_stop else children:
-            process.kill()
+            with suppress(psutil.NoSuchProcess):  # an sshd ends with the one that was killed before it
+                process.kill()
         psutil.wait_procs(children)
 
     def stop(self) -> None:

@@ -91,7 +91,7 @@ def _of_log(log: FailureLog, *, failed: bool, ranks: int, nodes: int) -> Verdict
     said = _without_limit_of_waiting(said, log.lines)
     found = [*said, *_silent(reports, first)]
     best = _decisive(found, first, failed, several=ranks > 1)
-    if silent := _silent_rank(reports, found, best, log.ends):
+    if silent := _silent_rank(reports, found, best, log):
         return _of_silent(silent, log, best)
     if best is None:
         return _of_unknown(log) if failed else Verdict()
@@ -428,28 +428,29 @@ def _sounds_like_an_error(line: str) -> bool:
     return _warns(line) and not (told or harmless(line) or launchers_own(line))
 
 
-def _silent_rank(ranks: str, found: Sequence[Event], best: Event | None, ends: str) -> FailedRank | None:
+def _silent_rank(
+    reports: str, found: Sequence[Event], best: Event | None, log: FailureLog
+) -> FailedRank | None:
     """Return the first rank that a launcher reports as failed and that writes not of another's end.
 
     None where an error tells more. Of ranks whose ends are known it is the first, if that wrote no error.
     """
-    if silent := _ended_first(ends, found, best):
+    if silent := _ended_first(log, found):
         return silent
     if best and not best.caught and (best.error.follows != known.CERTAINLY or best.accused):
         return None
     after = _followers(found)
-    failed = (rank for rank in own_ends(ranks) if rank.exit_code not in OUTSIDE)
+    failed = (rank for rank in own_ends(reports) if rank.exit_code not in OUTSIDE)
     return next((rank for rank in failed if not ranks_named(rank.rank) & after), None)
 
 
-def _ended_first(ends: str, found: Iterable[Event], best: Event | None) -> FailedRank | None:
-    """Return the first rank that failed, by the times of all ends, where neither it nor a limit says why.
-
-    Errors of ranks that ended later may follow from its end, in whatever words.
-    """
-    first = next((end for end in failed_ranks(ends) if end.exit_code not in (0, *OUTSIDE)), None)
-    silent = first and not any(event.lines and event.rank in (None, first.rank) for event in found)
-    return first if silent and best and not (best.caught or _of_limit(best)) else None
+def _ended_first(log: FailureLog, found: Iterable[Event]) -> FailedRank | None:
+    """Return the first rank that failed, by the times of all ends, where it wrote nothing of an error."""
+    first = next((end for end in failed_ranks(log.ends) if end.exit_code not in (0, *OUTSIDE)), None)
+    rank = first.rank or "" if first else ""
+    own = (*log.stderr.get(rank, ()), *log.stdout.get(rank, ()))
+    events = (event.lines for event in found if event.rank in (None, rank))
+    return None if any(events) or any(map(_sounds_like_an_error, own)) else first
 
 
 def _left_before(best: Event, ends: str) -> str | None:

@@ -56,6 +56,15 @@ def test_the_first_to_end_is_not_at_fault_where_it_writes_of_another_rank() -> N
     assert found((*words["1"], *words["2"]), ended((1, 1), (2, 1)), stderr=words).rank == "2"
 
 
+def test_the_first_to_end_has_words_of_its_own_that_lead_to_another_ones_error() -> None:
+    refused = (
+        "cannot register granule 20: [Errno 111] Connection refused",
+        "giving up: the catalogue is gone",
+    )
+    words = {"2": refused, "0": trace("ZeroDivisionError: division by zero")}
+    assert found((*words["0"], *refused), ended((2, 111), (1, 111), (0, 1)), stderr=words).rank == "0"
+
+
 def test_a_rank_that_was_done_before_all_others_lost_it_has_left_early() -> None:
     lost = {str(rank): trace("RuntimeError: Connection closed by peer [10.0.0.1]:4711") for rank in (0, 2)}
     ends = ended((1, 0), (2, 1), (0, 143), (3, 143))

@@ -124,8 +124,8 @@ def _end(said: Mapping[str, str | None]) -> tuple[int | None, str] | None:
 
 def _shown(words: str, code: int) -> str:
     """Return an end as srun words it, also where we did: to bash 128+N is signal N."""
-    end = signal.strsignal(code - 128) if code > 128 else f"exited with exit code {code}"
-    return (end or words) if words.startswith("Exit ") else words
+    by_signal = signal.strsignal(code - 128) if code - 128 in signal.valid_signals() else None
+    return (by_signal or f"exited with exit code {code}") if words.startswith("Exit ") else words
 
 
 def _exit_code(code: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from hpclaunch.failures.failed_ranks import failed_ranks
 from hpclaunch.failures.read_failure import FailureLog, Verdict, verdict
 from tests.in_one_test import in_one_test
 
@@ -98,3 +99,10 @@ def test_a_closed_connection_to_a_process_follows_from_its_end() -> None:
         (*queue["0"], *lost, *lost, *lost), ended((0, 0), (2, 1), (3, 1)), stderr=words, stdout=queue
     )
     assert (verdict.rank, verdict.lines) == ("0", queue["0"])
+
+
+@in_one_test(
+    "code, words", [(3, "exited with exit code 3"), (137, "Killed"), (255, "exited with exit code 255")]
+)
+def test_an_end_is_in_the_words_of_srun(code: int, words: str) -> None:
+    assert [end.words for end in failed_ranks(ended((1, code)))] == [words]

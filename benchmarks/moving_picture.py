@@ -20,11 +20,14 @@ from typing import NamedTuple
 PICTURE = Path(__file__).parents[1] / "docs" / "images" / "first-minute.svg"
 FAILING = """\
 import os
+import time
 
 for step in range(20):
+    time.sleep(0.3)
     if step == 5 and os.environ["RANK"] == "1":
         open("checkpoints/step-4.pt")
 """
+"""The steps take time: rank 0 must have reported its binding before MPI ends it with rank 1."""
 COMMANDS = (
     "topology --site lumi-g",
     "submit --site lumi-g --account project_465000001 --framework torch --dry-run --plain -- python train.py",
@@ -57,6 +60,8 @@ def _run(words: list[str], folder: Path) -> str:
     settings = {**os.environ, "XDG_STATE_HOME": str(folder / ".local" / "state"), "COLUMNS": str(COLUMNS)}
     line = [sys.executable, "-m", "hpclaunch", *words]
     done = subprocess.run(line, cwd=folder, env=settings, capture_output=True, text=True)
+    if done.returncode != int("--wait" in words):
+        sys.exit(f"hpclaunch {' '.join(words)} ended with {done.returncode}: {done.stderr}")
     # Of a job that runs here: what hpclaunch says, not what two ranks and MPI print in any order.
     return done.stderr if "--wait" in words else done.stdout
 

@@ -301,7 +301,8 @@ def option_value_refused(context: Context) -> Iterator[Violation]:
     empty = [one for one in context.script.active_directives if one.value == "" and one.name in _NEVER_EMPTY]
     for found in (*_with_problem(context, "empty"), *empty):
         refused = f"{found.reader.submit_command} refuses it without a value, or the job cannot start"
-        yield Violation(found.line, f"{found.text}: {refused}")
+        severity: Severity | None = "warning" if found.text.endswith("=") else None  # a field of a template
+        yield Violation(found.line, f"{found.text}: {refused}", severity=severity)
     for one in (one for one in context.script.active_directives if one.one_dash):
         message = f"{one.text}: one dash begins a short option, this reads as {one.text[:2]} {one.text[2:]}"
         yield Violation(one.line, message, f"write -{one.text}", "warning" if one.name in _TEXTS else None)

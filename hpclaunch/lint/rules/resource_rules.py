@@ -240,7 +240,8 @@ def walltime_unreadable(context: Context) -> Iterator[Violation]:
     value = found.value or ""
     if walltime is None:
         if not _NOT_JUDGED.match(value):
-            yield Violation(found.line, f"{found.text}: not a time that {found.reader.kind} reads")
+            message = f"{found.text}: not a time that {found.reader.kind} reads"
+            yield Violation(found.line, message, severity=None if value else "warning")
     elif not walltime.value and found.reader.refuses_zero_walltime:
         yield Violation(found.line, f"{found.text}: the walltime must be longer than {format_walltime(0)}")
     elif 0 < walltime.value < _SHORTEST_S:
@@ -378,7 +379,7 @@ def _unknown_option(found: Directive, script: Script) -> Iterator[Violation]:
         of_srun = found.name.replace("_", "-") in SRUN_OPTIONS
         meant = f"did you mean --{near[0]}?" if near and not of_srun else None
         message = f"{found.text}: no such option of {found.reader.submit_command}"
-        sure = (near and found.text.startswith("--")) or found.text.endswith("\\")
+        sure = (near and found.text.startswith("--")) or re.search(r"^--[\w-]+:|\\$", found.text)
         yield Violation(found.line, message, meant, "error" if sure else None)
 
 

@@ -308,7 +308,7 @@ def array_of_one(context: Context) -> Iterator[Violation]:
 @rule("continuation-dangling")
 def continuation_dangling(context: Context) -> Iterator[Violation]:
     text = context.script.text
-    for match in re.finditer(r"(?<![ \t])[ \t]*\\(\n(?=[ \t]*(?:\n|\Z))|\Z)", text):
+    for match in re.finditer(r"(?<![ \t])[ \t]*\\(\n)(?=[ \t]*\n)", text):
         line = context.script.line_at(match.start())
         comment = text[text.rfind("\n", 0, match.start()) + 1 :].lstrip().startswith("#")
         if not comment and line not in context.script.text_lines:

@@ -235,13 +235,12 @@ def _qos_limits(context: Context, partition: str, limit: str) -> bool:
 @rule("walltime-unreadable")
 def walltime_unreadable(context: Context) -> Iterator[Violation]:
     found, walltime = context.directive("walltime"), context.requested.walltime_s
-    if found is None or found.one_dash or found.problem == "empty":  # option-value-refused reports it
+    value = found.value if found and not found.one_dash else None
+    if found is None or not value:  # option-value-refused reports it
         return
-    value = found.value or ""
     if walltime is None:
         if not _NOT_JUDGED.match(value):
-            message = f"{found.text}: not a time that {found.reader.kind} reads"
-            yield Violation(found.line, message, severity=None if value else "warning")
+            yield Violation(found.line, f"{found.text}: not a time that {found.reader.kind} reads")
     elif not walltime.value and found.reader.refuses_zero_walltime:
         yield Violation(found.line, f"{found.text}: the walltime must be longer than {format_walltime(0)}")
     elif 0 < walltime.value < _SHORTEST_S:

@@ -2,4 +2,4 @@
 #SBATCH --time=
 srun ./app
 # site: unknown
-# expect: 2 walltime-unreadable
+# expect: 2 option-value-refused

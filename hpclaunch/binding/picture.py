@@ -116,10 +116,12 @@ def _panels(topology: NodeTopology) -> list[_Panel]:
     by_numa: dict[int | None, dict[int | None, list[int]]] = {}
     for at, core in enumerate(topology.cores):
         by_numa.setdefault(core.numa, {}).setdefault(core.l3, []).append(at)
+    memory = {node.id: node.memory_bytes for node in topology.numa_nodes if node.memory_bytes}
     panels: dict[int | None, _Panel] = {}
     for numa in sorted(by_numa, key=lambda numa: (numa is None, numa or 0)):
         named = [("" if l3 is None else f"L3 {l3}", cores) for l3, cores in by_numa[numa].items()]
-        panels[numa] = _Panel(_numa_title(numa) + _memory_in_words(topology, numa), named)
+        size = f" · {memory[numa] / 2**30:.0f} GiB" if numa in memory else ""
+        panels[numa] = _Panel(_numa_title(numa) + size, named)
     for gpu in topology.gpus:
         _panel_of(gpu, panels).gpus.append(gpu)
     for nic in topology.nics:
@@ -136,11 +138,6 @@ def _numa_title(numa: int | None) -> str:
     return "NUMA node unknown" if numa is None else f"NUMA node {numa}"
 
 
-def _memory_in_words(topology: NodeTopology, numa: int | None) -> str:
-    memory = {node.id: node.memory_bytes for node in topology.numa_nodes if node.memory_bytes}
-    return f" · {memory[numa] / 2**30:.0f} GiB" if numa in memory else ""
-
-
 def svg(topology: NodeTopology, binding: NodeBinding, name: str = "", captions: Sequence[str] = ()) -> str:
     """Return the drawing as one self-contained SVG document.
 
@@ -151,7 +148,12 @@ def svg(topology: NodeTopology, binding: NodeBinding, name: str = "", captions: 
     scene = _scene(topology, binding)
     title = _title(topology, binding, name)
     across = 1 if len(scene.panels) == 1 else 2
-    panel_width = _panel_width(scene)
+    in_rows = (
+        sum(min(len(cores), _CELLS_PER_ROW) * _CELL_W + 3 * _GAP for _, cores in row)
+        for panel in scene.panels
+        for row in _rows(panel)
+    )
+    panel_width = max(max(in_rows, default=0) + 2 * _GAP, 360)
     words = _rank_words(binding)
     rank_width = 40 + 8 * max(map(len, words), default=0)
     legend_width = 4 * _GAP + sum(44 + 8 * len(word) for _, _, word in _LEGEND)
@@ -179,17 +181,6 @@ def svg(topology: NodeTopology, binding: NodeBinding, name: str = "", captions: 
         captions=notes,
         size=_SIZE,
     )
-
-
-def _panel_width(scene: _Scene) -> int:
-    """Return the width of a panel that shows at most ``_CELLS_PER_ROW`` cores side by side."""
-    widths = (
-        sum(min(len(cores), _CELLS_PER_ROW) * _CELL_W + 3 * _GAP for _, cores in row)
-        for panel in scene.panels
-        for row in _rows(panel)
-    )
-    widest = max(widths, default=0)
-    return max(widest + 2 * _GAP, 360)
 
 
 def _rows(panel: _Panel) -> list[list[tuple[str, list[int]]]]:
@@ -302,9 +293,11 @@ def _group_lines(label: str, signs: list[str], per_line: int) -> list[str]:
 
 
 def _panel_heading(scene: _Scene, panel: _Panel) -> str:
-    gpus = [_gpu_in_words(scene, gpu) for gpu in panel.gpus]
-    nics = [f"NIC {printable(nic.name)}" for nic in panel.nics]
-    return "  ".join([panel.title, *gpus, *nics])
+    words = [panel.title]
+    for gpu in panel.gpus:
+        ranks, far = scene.gpu_ranks.get(gpu.index), " FAR" if gpu.index in scene.far else ""
+        words.append(f"GPU {gpu.index}" + (f" (rank {format_cpu_list(ranks)}{far})" if ranks else ""))
+    return "  ".join([*words, *(f"NIC {printable(nic.name)}" for nic in panel.nics)])
 
 
 def _legend(scene: _Scene) -> str:
@@ -325,9 +318,3 @@ def _group_label(topology: NodeTopology, group: tuple[str, list[int]]) -> str:
 def _sign(scene: _Scene, at: int) -> str:
     state = scene.state(at)
     return str(scene.core_ranks[at][0]) if state == "one" else _SIGNS[state]
-
-
-def _gpu_in_words(scene: _Scene, gpu: Gpu) -> str:
-    ranks = scene.gpu_ranks.get(gpu.index)
-    far = " FAR" if gpu.index in scene.far else ""
-    return f"GPU {gpu.index}" + (f" (rank {format_cpu_list(ranks)}{far})" if ranks else "")

@@ -1,10 +1,11 @@
 """Reserved cores as the user names them: a CPU list or a rule."""
 
 from collections import Counter
+from itertools import chain
 
 import msgspec
 
-from hpclaunch.cpuset import CpuSet, format_cpu_list, parse_cpu_list
+from hpclaunch.cpuset import format_cpu_list, parse_cpu_list
 from hpclaunch.errors import BadInputError
 from hpclaunch.package_data import note_text
 from hpclaunch.topology.node_topology import Core, NodeTopology
@@ -28,19 +29,18 @@ def reserve(topology: NodeTopology, what: str) -> NodeTopology:
         chosen = frozenset(cpu for core in first.values() for cpu in core.cpus)
     else:
         try:
-            chosen = _whole_cores(topology, parse_cpu_list(what))
+            named = parse_cpu_list(what)
         except BadInputError as error:
             raise BadInputError(f"--reserve {what}: {error.message}", error.hint) from None
+        if missing := named - topology.cpus:
+            has = f"the node has {format_cpu_list(topology.cpus)}"
+            raise BadInputError(
+                f"--reserve {what}: cannot reserve CPUs {format_cpu_list(missing)}: {has}",
+                f"name CPUs of this node, or {FIRST_CORE_PER_L3}",
+            )
+        whole = (core.cpus for core in topology.cores if named.intersection(core.cpus))
+        chosen = frozenset(chain.from_iterable(whole))
     return msgspec.structs.replace(topology, reserved=topology.reserved | chosen)
-
-
-def _whole_cores(topology: NodeTopology, named: CpuSet) -> CpuSet:
-    if missing := named - topology.cpus:
-        raise BadInputError(
-            f"cannot reserve CPUs {format_cpu_list(missing)}: the node has {format_cpu_list(topology.cpus)}",
-            f"name CPUs of this node, or {FIRST_CORE_PER_L3}",
-        )
-    return frozenset(cpu for core in topology.cores if named.intersection(core.cpus) for cpu in core.cpus)
 
 
 def _with_l3(topology: NodeTopology) -> NodeTopology:

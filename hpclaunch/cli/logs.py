@@ -84,8 +84,11 @@ def _show(
         lines.end()
         if rank not in lines.ranks:
             words = handle.rank_stderr(rank)
+            if not words and lines.ranks:
+                shown = ", ".join(map(str, sorted(lines.ranks)[:20]))
+                raise BadInputError(f"--rank {rank}: no line names this rank; lines name the ranks {shown}")
             if not words:
-                raise _no_line_of(rank, lines.ranks)
+                raise BadInputError.case("logs: no ranks", rank=rank)
             to_stderr(f"no line of the log names rank {rank}: this is the end of its stderr")
             last(words)
     last.flush()
@@ -107,13 +110,6 @@ def _follow(handle: JobHandle, rank: int | None, tail: int | None) -> None:
                 output.clear()
 
     _show(handle, rank, last, read)
-
-
-def _no_line_of(rank: int, ranks: set[int]) -> BadInputError:
-    if ranks:
-        shown = ", ".join(map(str, sorted(ranks)[:20]))
-        return BadInputError(f"--rank {rank}: no line names this rank; lines name the ranks {shown}")
-    return BadInputError.case("logs: no ranks", rank=rank)
 
 
 def _printer() -> Callable[[bytes], None]:

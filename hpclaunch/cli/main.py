@@ -77,7 +77,12 @@ class LazyGroup(click.Group):
         args = [TABLE["former"].get(args[0], args[0]), *args[1:]] if args else args
         name = args[0] if args else ""
         if name not in COMMANDS and not name.startswith("-"):
-            raise click.UsageError(f"no command is named {name!r}; {_meant(name.lower())}", ctx)
+            from difflib import get_close_matches  # only messages need it
+
+            word = name.lower()
+            near = TABLE["meant"].get(word) or next(iter(get_close_matches(word, COMMANDS, n=1)), None)
+            hint = f"did you mean hpclaunch {near}?" if near else "hpclaunch --help lists the commands"
+            raise click.UsageError(f"no command is named {name!r}; {hint}", ctx)
         return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -94,13 +99,6 @@ class LazyGroup(click.Group):
         for title, lines in TABLE["listed"].items():
             with formatter.section(title):
                 formatter.write_dl(list(lines.items()))
-
-
-def _meant(word: str) -> str:
-    from difflib import get_close_matches  # only messages need it
-
-    near = TABLE["meant"].get(word) or next(iter(get_close_matches(word, COMMANDS, n=1)), None)
-    return f"did you mean hpclaunch {near}?" if near else "hpclaunch --help lists the commands"
 
 
 def _print_error(ctx: click.Context, kind: str, message: str, hint: str | None, code: int) -> None:

@@ -86,15 +86,6 @@ def _is_check(options: Mapping[str, Any]) -> bool:
     return options["check_mask"] is not None or options["check_map"] is not None
 
 
-def _node_name(options: Mapping[str, Any]) -> str:
-    """Return where the node's description comes from, for the title of its picture."""
-    if options["site"]:
-        return str(options["site"])
-    if options["folder"] is not None:
-        return str(options["folder"])
-    return "" if any(options[name] for name in SOURCES) else "this machine"
-
-
 def _topology(options: Mapping[str, Any]) -> NodeTopology:
     from hpclaunch.binding.reserved_cores import reserve
     from hpclaunch.topology.sources import apply_site, read_files, read_folder, read_live
@@ -186,7 +177,10 @@ def _check(options: Mapping[str, Any], topology: NodeTopology, request: BindingR
 def _picture(options: Mapping[str, Any], topology: NodeTopology, binding: NodeBinding) -> None:
     from hpclaunch.binding.picture import svg
 
-    write_picture(options["picture"], svg(topology, binding, _node_name(options)))
+    # Where the node's description comes from, for the title.
+    here = "" if any(options[name] for name in SOURCES) else "this machine"
+    name = str(options["site"] or options["folder"] or here)
+    write_picture(options["picture"], svg(topology, binding, name))
 
 
 def _print(options: Mapping[str, Any], topology: NodeTopology, binding: NodeBinding) -> None:

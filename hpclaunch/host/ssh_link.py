@@ -76,7 +76,14 @@ class _Way:
         if last in seen or len(seen) == _MAX_JUMPS:
             raise BadInputError(f"ProxyJump goes in a circle: {' -> '.join((*seen, last))}")
         jump = resolve(last, self._config)
-        return _through(self.open(jump, before or jump.jumps, (*seen, last)), last, login)
+        through = self.open(jump, before or jump.jumps, (*seen, last))
+        try:
+            place, here = (login.hostname, login.port), ("127.0.0.1", 0)
+            return through.open_channel("direct-tcpip", place, here, timeout=login.connect_timeout_s)
+        except (SSHException, EOFError, OSError) as error:
+            raise NoConnectionError.case(
+                "ssh: not reached through a host", login=login, jump=last, error=error
+            ) from None
 
 
 def _guarded(login: Login, step: Callable[[], None]) -> None:
@@ -101,16 +108,6 @@ def _direct(login: Login) -> socket.socket:
     if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux only; elsewhere the system's own limit holds
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _DEAD_AFTER_S * 1000)
     return sock
-
-
-def _through(jump: Transport, jump_name: str, login: Login) -> Channel:
-    try:
-        place, here = (login.hostname, login.port), ("127.0.0.1", 0)
-        return jump.open_channel("direct-tcpip", place, here, timeout=login.connect_timeout_s)
-    except (SSHException, EOFError, OSError) as error:
-        raise NoConnectionError.case(
-            "ssh: not reached through a host", login=login, jump=jump_name, error=error
-        ) from None
 
 
 def _by_command(login: Login) -> ProxyCommand:

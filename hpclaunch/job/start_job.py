@@ -33,7 +33,7 @@ from hpclaunch.plan import frameworks, plan_file, preflight_plan, request_rules
 from hpclaunch.plan.layout import JobLayout, JobPlace, LaunchPlan
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.scheduler.registry import THIS_MACHINE, get_scheduler
-from hpclaunch.scheduler.scheduler_interface import Scheduler, Trial
+from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.load_profile import profile_digest
 from hpclaunch.site.profile_node import site_topology
 from hpclaunch.site.schema import SiteProfile
@@ -388,16 +388,11 @@ def try_submission(host: Host, scheduler: Scheduler, plan: LaunchPlan, script: s
         if estimate := trial.parse(answer):
             note(estimate)
     except RefusedError as error:
-        if excuse := _excuse(host, trial, plan, error.message):
+        named = (line.text for line in plan.header if line.text.startswith("--partition="))
+        queue, excuse = next(named, "").partition("=")[2] or None, None
+        if command := trial.doubt_command(error.message, queue):
+            excuse = trial.parse_doubt(host.run(command, timeout_s=_TIMEOUT_S), queue, plan.nodes)
+        if excuse:
             note(f"{error.message}, but only for now: {excuse}")
             return
         raise RefusedError.case("test only: refused", error=error) from None
-
-
-def _excuse(host: Host, trial: Trial, plan: LaunchPlan, refusal: str) -> str | None:
-    partitions = (line.text.partition("=")[2] for line in plan.header if line.text.startswith("--partition="))
-    queue = next(partitions, None)
-    if command := trial.doubt_command(refusal, queue):
-        answer = host.run(command, timeout_s=_TIMEOUT_S)
-        return trial.parse_doubt(answer, queue, plan.nodes)
-    return None

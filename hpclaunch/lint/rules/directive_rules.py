@@ -191,17 +191,14 @@ def site_other_scheduler(context: Context) -> Iterator[Violation]:
 def placeholder(context: Context) -> Iterator[Violation]:
     script = context.script
     texts = {**script.open_words, **script.open_directives}
-    fails = set() if script.is_filled_in else _failing(script) & texts.keys()
+    # Names that the scheduler looks up, and what commands leave open.
+    named = {one.line for one in script.active_directives if _is_looked_up(one)}
+    open_lines = {line for line, text in script.open_words.items() if not _ANY_TEXT.match(text)}
+    fails = set() if script.is_filled_in else (named | open_lines) & texts.keys()
     lines = sorted(texts, key=lambda line: (line not in fails, line))
     if lines:
         message = f"{texts[lines[0]]} is to be filled in{also_at(lines)}"
         yield Violation(lines[0], message, severity="warning" if fails else None)
-
-
-def _failing(script: Script) -> set[int]:
-    """Return the lines of names that the scheduler looks up, and of what commands leave open."""
-    named = {one.line for one in script.active_directives if _is_looked_up(one)}
-    return named | {line for line, text in script.open_words.items() if not _ANY_TEXT.match(text)}
 
 
 def _is_looked_up(one: Directive) -> bool:
@@ -248,19 +245,16 @@ def shebang_missing(context: Context) -> Iterator[Violation]:
 
 def _wrong_values(table: dict[str, _Rows], context: Context) -> Iterator[Violation]:
     """Report the options whose values are not of the form that a table has."""
-    script, rows = context.script, _of_program(context.script, table.get(context.kind or _SLURM.kind, {}))
+    script, rows = context.script, table.get(context.kind or _SLURM.kind, {})
+    # Some have another form where the commands of the script are as they say.
+    text = "\n".join(" ".join(words) for _, words in runs(script))
+    meant = {name: row for name, row in rows.items() if re.search(row.get("of", "(?!)"), text)}
+    rows = rows | {name: {**row, "form": row["then"]} for name, row in meant.items()}
     read = [one for one in script.active_directives if not one.one_dash]
     yield from _of_other_form(rows, ((one.line, one.text, one.name, one.value) for one in read))
     if context.kind in (None, _SLURM.kind):
         yield from _of_other_form(rows | table.get("srun", {}), _options_of_srun(script))
         yield from _of_other_form(rows, _options_of_sbatch(script))
-
-
-def _of_program(script: Script, rows: _Rows) -> _Rows:
-    """Return the rows, with their other form where the commands of the script are as they say."""
-    text = "\n".join(" ".join(words) for _, words in runs(script))
-    meant = {name: row for name, row in rows.items() if re.search(row.get("of", "(?!)"), text)}
-    return rows | {name: {**row, "form": row["then"]} for name, row in meant.items()}
 
 
 def _of_other_form(rows: _Rows, options: Iterable[_Option]) -> Iterator[Violation]:

@@ -100,14 +100,12 @@ def submit_folder_not_entered(context: Context) -> Iterator[Violation]:
 
 def _named_files(script: Script) -> list[tuple[int, Word]]:
     """Return lines and words that name files which are run."""
-    named = [(one.line, word) for one in _real(script) for word in [*python_files(one), *_own_files(one)]]
+    named: list[tuple[int, Word]] = []
+    for one in _real(script):
+        own = (word for word in one.program[:1] if word.visible.startswith(("./", "../")))
+        inputs = (each.target for each in one.command.redirects if each.operator == "<")
+        named += [(one.line, word) for word in (*python_files(one), *own, *inputs)]
     return named + [(one.line, one.words[0]) for one in script.commands if one.name.startswith("./")]
-
-
-def _own_files(launch: Launch) -> list[Word]:
-    """Return the words that name the program as a file, ``./a.out``, and its file for stdin."""
-    inputs = [one.target for one in launch.command.redirects if one.operator == "<"]
-    return [*(word for word in launch.program[:1] if word.visible.startswith(("./", "../"))), *inputs]
 
 
 @rule("one-cpu-per-gpu-rank")

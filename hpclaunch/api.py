@@ -16,25 +16,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpclaunch.errors import BadInputError, HpclaunchError, RefusedError
+from hpclaunch.host.host_interface import Host, Note
+from hpclaunch.host.this_machine import open_host
+from hpclaunch.job.binding_report import BindingVerdict
+from hpclaunch.job.record import JobRecord
+from hpclaunch.job.store import Store
 from hpclaunch.plural import counted
+from hpclaunch.scheduler.registry import get_scheduler
 from hpclaunch.scheduler.scheduler_interface import FINAL_STATES
 
 # The parts below load what they need: a command that asks for a state does not plan jobs.
 if TYPE_CHECKING:
-    from hpclaunch.host.host_interface import Host, Note
-    from hpclaunch.job.binding_report import BindingVerdict
     from hpclaunch.job.prepare import Prepared
-    from hpclaunch.job.record import JobRecord
-    from hpclaunch.job.store import Store
     from hpclaunch.plan.layout import LaunchPlan
     from hpclaunch.plan.settings_table import SettingsTable
-
-
-def _jobs() -> Store:
-    """Return the store of the user's jobs, which a dry run does without."""
-    from hpclaunch.job.store import Store
-
-    return Store()
 
 
 def _info(text: str) -> None:
@@ -59,8 +54,6 @@ class _Connection:
     @contextmanager
     def connected(self) -> Iterator[Host]:
         """Keep one connection for all calls in this block; see `JobHandle.connected`."""
-        from hpclaunch.host.this_machine import open_host
-
         if self._host is not None:
             yield self._host
             return
@@ -187,7 +180,7 @@ class _JobMethods:
 
         with self.connected() as host:
             record, plan = start(
-                self.prepared, _jobs(), host, test_first=test_first, note=self._note or _info
+                self.prepared, Store(), host, test_first=test_first, note=self._note or _info
             )
         for warning in plan.warnings:
             (self._note or _warning)(str(warning))
@@ -283,7 +276,7 @@ class JobHandle:
 
     @cached_property
     def _store(self) -> Store:
-        return _jobs()
+        return Store()
 
     def __repr__(self) -> str:
         return f"<JobHandle {self.record.id} {self.record.state}>"
@@ -417,7 +410,7 @@ def jobs(newest: int | None = None, note: Note | None = None) -> list[JobHandle]
     >>> [each.record.state for each in jobs(newest=1)]
     ['done']
     """
-    records, damaged = _jobs().list(newest)
+    records, damaged = Store().list(newest)
     for sentence in damaged:
         (note or _warning)(sentence)
     return [JobHandle(record, note) for record in records]
@@ -431,7 +424,7 @@ def find_job(name: str = "last", note: Note | None = None) -> JobHandle:
     >>> find_job("last").ended
     True
     """
-    return JobHandle(_jobs().find(name), note)
+    return JobHandle(Store().find(name), note)
 
 
 def update(handles: Sequence[JobHandle], note: Note | None = None) -> None:
@@ -442,8 +435,6 @@ def update(handles: Sequence[JobHandle], note: Note | None = None) -> None:
 
     >>> update([handle])
     """
-    from hpclaunch.host.this_machine import open_host
-
     asked = {handle.record.host for handle in _open(handles)}
     if any(handle.record.state == "lost" for handle in handles):
         asked.add(None)  # a lost job may be found again; for that no connection is made
@@ -459,7 +450,7 @@ def _update_on(
     there = [handle for handle in handles if handle.record.host == name]
     try:
         with host as connected:
-            fresh = refresh_all(_jobs(), connected, [handle.record for handle in there], note)
+            fresh = refresh_all(Store(), connected, [handle.record for handle in there], note)
     except RefusedError as error:
         note(f"jobs on {name} are shown in their last known state: {error}")
         return
@@ -479,7 +470,6 @@ def as_completed(handles: Iterable[JobHandle], *, timeout: float | None = None) 
     done
     """
     from hpclaunch.job.refresh import once
-    from hpclaunch.scheduler.registry import get_scheduler
 
     over, left, note = _time_limit(timeout), list(handles), once(_warning)
     pause_s, longest_s = max((get_scheduler(each.record.scheduler).poll_s for each in left), default=(0, 0))

@@ -32,9 +32,9 @@ def command(newest: int | None, states: tuple[str, ...], **among: Any) -> None:
     if newest:
         records = records[-newest:]
     if wants_document():
-        from hpclaunch.job.job_documents import job_document
+        from hpclaunch.job.job_documents import JobDocument, job_document
 
-        print_document([job_document(record) for record in records])
+        print_document([job_document(JobDocument, record) for record in records])
     elif records:
         click.echo(_table(records))
     elif filtered:

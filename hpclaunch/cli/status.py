@@ -27,13 +27,13 @@ def command(job: str, watch: float | None) -> None:
     """Show the state of JOB, and why it failed: the rank, the node, the decisive lines of the log, a
     remedy.
     """
-    from hpclaunch.job.job_documents import job_document
+    from hpclaunch.job.job_documents import JobDocument, job_document
 
     if watch and wants_document():
         raise click.UsageError(f"--watch and --{'csv' if is_asked('csv') else 'json'} exclude each other")
     handle = named(job)
     if wants_document():
-        document = job_document(up_to_date(handle))
+        document = job_document(JobDocument, up_to_date(handle))
         print_document([document] if is_asked("csv") else document)
         return
     with handle.connected() if watch else nullcontext():

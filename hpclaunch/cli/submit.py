@@ -138,7 +138,7 @@ def run(prepared: Prepared, *, wait: bool, test_first: bool) -> int:
     """Submit, wait if requested, report; return the exit code of the command."""
     from hpclaunch.api import Job
     from hpclaunch.cli._jobs import goes_on
-    from hpclaunch.job.job_documents import submitted_document
+    from hpclaunch.job.job_documents import SubmittedJobDocument, job_document
 
     job, result = Job.of(prepared, to_stderr), None
     with job.connected() as host:
@@ -158,7 +158,7 @@ def run(prepared: Prepared, *, wait: bool, test_first: bool) -> int:
             result = handle.result()
     if record.binding and not record.binding.ok:
         click.echo(f"hpclaunch: {record.binding.finding}; see hpclaunch verify {record.id}", err=True)
-    if not printed(submitted_document(record, result)) and not wait:
+    if not printed(job_document(SubmittedJobDocument, record, result=result)) and not wait:
         click.echo(f"{record.id}")
     return _exit_code(record) if wait else 0
 

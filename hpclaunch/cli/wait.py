@@ -16,7 +16,7 @@ _EXIT_TIME_IS_UP = 124  # as that of timeout(1)
 @click.pass_context
 def command(ctx: click.Context, job: str, timeout: float | None) -> None:
     """Wait for the end of JOB: its id or the start of it, its scheduler's id, or last (the default)."""
-    from hpclaunch.job.job_documents import submitted_document
+    from hpclaunch.job.job_documents import SubmittedJobDocument, job_document
 
     handle = named(job)
     with handle.connected(), goes_on(handle):
@@ -27,7 +27,7 @@ def command(ctx: click.Context, job: str, timeout: float | None) -> None:
         result = handle.result() if wants_document() else None
     if record.reason:
         click.echo(f"hpclaunch: job {record.id} {record.state}: {printable(record.reason)}", err=True)
-    if not printed(submitted_document(record, result)):
+    if not printed(job_document(SubmittedJobDocument, record, result=result)):
         click.echo(record.state)
     if not handle.ended:
         click.echo(f"hpclaunch: job {record.id} has not ended after {timeout:g} s", err=True)

@@ -1,6 +1,6 @@
 """The JSON documents about jobs that commands print with ``--json``; schemas: docs/reference/json."""
 
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -123,17 +123,10 @@ class VerifyDocument(Document, frozen=True, kw_only=True):
     note: str | None
 
 
-def job_document(record: JobRecord) -> JobDocument:
-    """Return the facts of a job."""
-    return document_of(JobDocument, record, **_parts(record))
+_Wanted = TypeVar("_Wanted", bound=JobDocument)
 
 
-def submitted_document(record: JobRecord, result: dict[str, Any] | None) -> SubmittedJobDocument:
-    """Return the facts of a job and its result."""
-    return document_of(SubmittedJobDocument, record, result=result, **_parts(record))
-
-
-def _parts(record: JobRecord) -> dict[str, Any]:
-    """Return what a document has less of than the record: the binding, and the jobs of an array."""
+def job_document(wanted: type[_Wanted], record: JobRecord, **more: Any) -> _Wanted:
+    """Return the facts of a job; of the record's binding and array it has less."""
     binding = msgspec.convert(record.binding, BindingDocument | None, from_attributes=True)
-    return {"binding": binding, "array": record.array or None}
+    return document_of(wanted, record, binding=binding, array=record.array or None, **more)

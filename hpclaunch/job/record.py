@@ -8,7 +8,7 @@ import msgspec
 from hpclaunch.host.this_machine import MachineIdentity
 from hpclaunch.job.binding_report import BindingVerdict
 from hpclaunch.json_document import Document
-from hpclaunch.scheduler.scheduler_interface import JobIdentity, JobState
+from hpclaunch.scheduler.scheduler_interface import JobFate, JobIdentity, JobState
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,15 +36,11 @@ class Hang(msgspec.Struct, frozen=True, kw_only=True):
     suspects: tuple[int, ...] = ()
 
 
-class ArrayJob(msgspec.Struct, frozen=True, kw_only=True):
+class ArrayJob(JobFate, frozen=True, kw_only=True):
     """The state of one job of an array."""
 
     state: JobState = "created"
-    exit_code: int | None = None
-    reason: str | None = None
     hang: Hang | None = None
-    started: str | None = None
-    ended: str | None = None
     restarts: int = 0
 
 

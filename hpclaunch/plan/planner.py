@@ -8,6 +8,7 @@ from hpclaunch.binding.compute import bind
 from hpclaunch.binding.locality import idle_note, share_gpus
 from hpclaunch.binding.node_binding import BindingRequest, NodeBinding
 from hpclaunch.errors import BadInputError
+from hpclaunch.json_document import document_of
 from hpclaunch.plan import layout, request_rules, script_body
 from hpclaunch.plan.command_rules import command_problems, launcher_notes, no_effect
 from hpclaunch.plan.frameworks import check_framework, framework_notes, with_launcher
@@ -257,8 +258,9 @@ def _resources(job: layout.JobLayout) -> Resources:
     # Where the script writes the log, out.log, itself, the scheduler has a file for its own words.
     log = f"{scheduler.kind}.log" if scheduler.log_in_script else "out.log"
     memory = job.share.memory if job.share else None
-    return Resources(
-        name=request.name,
+    return document_of(
+        Resources,
+        request,
         nodes=job.nodes,
         tasks_per_node=job.launched_per_node,
         starter=job.starter,
@@ -275,12 +277,8 @@ def _resources(job: layout.JobLayout) -> Resources:
         gpu_request=profile.scheduler.gpu_request,
         memory=memory or request_rules.memory_request(profile, scheduler, request),
         begin=request_rules.begin_time(scheduler, request),
-        exclusive=request.exclusive,
         select=profile.scheduler.select,
         after=request.after if job.place.after is None else job.place.after,
-        after_any=request.after_any,
-        array=request.array,
-        exclude=request.exclude,
         launcher=profile.scheduler.launcher,
         output=f"{job.place.folder}/{log}" if job.place.folder else None,
         warn_s=parse_walltime_s(request.warn_before, "--warn-before") if request.max_restarts else None,

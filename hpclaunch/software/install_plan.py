@@ -8,7 +8,7 @@ import msgspec
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.framework_table import GOALS
-from hpclaunch.json_document import Document
+from hpclaunch.json_document import Document, document_of
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.software.horovod_facts import VERSION
@@ -93,24 +93,11 @@ def _route(name: str, find: Callable[[Target], Way], target: Target) -> Route:
     pairs = bad_pairs(way.versions, features, {**variables, **way.env})
     if wrong := [pair.with_source for pair in pairs if pair.certain]:
         return Route(name=name, possible=False, why="; ".join([*wrong, way.why]), versions=way.versions)
-    return Route(
-        name=name,
-        possible=True,
-        why=way.why,
-        steps=way.steps,
-        job=JobPart(
-            site=profile.name,
-            framework=GOALS[goal].framework,
-            environment=msgspec.json.decode(msgspec.json.encode(way.environment)),
-            mpi=way.mpi,
-            nodes=way.nodes,
-            directives=way.directives,
-            env=way.env,
-        ),
-        versions=way.versions,
-        notes=(*way.notes, *(f"not known to work: {pair.with_source}" for pair in pairs)),
-        slow=way.slow,
-    )
+    environment = msgspec.json.decode(msgspec.json.encode(way.environment))
+    framework = GOALS[goal].framework
+    job = document_of(JobPart, way, site=profile.name, framework=framework, environment=environment)
+    notes = (*way.notes, *(f"not known to work: {pair.with_source}" for pair in pairs))
+    return document_of(Route, way, name=name, possible=True, job=job, notes=notes)
 
 
 def _implied(versions: dict[str, str], goal: str) -> dict[str, str]:

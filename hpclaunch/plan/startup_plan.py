@@ -78,11 +78,16 @@ def startup_lines(job: JobLayout) -> Iterator[Line]:
     if has_timeline(job) and not (job.binding or job.at_start):
         yield _NODES_FOLDER
     if records_steps(job):
-        yield from _step_lines(request)
+        steps, after = request.profile or 0, request.profile_after
+        first = max(after, 1) + 1
+        if request.framework == "horovod":
+            yield line("no response cache")
+        yield line("profiled steps", after=after, steps=steps, first=first, last=first + steps - 1)
+        yield line("profile folder")
     if needs_startup(job):
         stacks = "Python tells hpclaunch stacks where it stands; --no-stacks leaves it out"
-        steps = "by a start-up file of Python; an existing one still runs"
-        yield Line(text=STARTUP_CALL, reason=stacks if request.profile is None else steps)
+        records = "by a start-up file of Python; an existing one still runs"
+        yield Line(text=STARTUP_CALL, reason=stacks if request.profile is None else records)
 
 
 NODES = "places"
@@ -106,15 +111,6 @@ def has_timeline(job: JobLayout) -> bool:
     named = command.bundled and any(word.partition("=")[0] == "--timeline" for word in command.argv)
     recorded = job.request.profile is not None and not job.no_startup
     return named or recorded or job.request.timeline is not None
-
-
-def _step_lines(request: JobRequest) -> Iterator[Line]:
-    first = max(request.profile_after, 1) + 1
-    if request.framework == "horovod":
-        yield line("no response cache")
-    steps, after = request.profile or 0, request.profile_after
-    yield line("profiled steps", after=after, steps=steps, first=first, last=first + steps - 1)
-    yield line("profile folder")
 
 
 def timeline_words(request: JobRequest, folder: str | None) -> dict[str, tuple[str, ...]]:

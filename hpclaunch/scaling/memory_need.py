@@ -84,16 +84,12 @@ def memory_need(
         held /= division.segments
     needs = []
     for number, stage in enumerate(stages):
-        under_way = _under_way(number, len(stages), division, options) if strategy == "3d" else 1.0
+        under_way = 1.0
+        if strategy == "3d":  # the micro-batches whose tensors a stage of a 1F1B pipeline holds
+            more = (len(stages) - 1) / options.interleave if options.interleave > 1 else 0.0
+            under_way = min(len(stages) - number + more, float(division.segments))
         needs.append(_stage_need(stage, held, under_way, workers, parts, division, options))
     return max(needs, key=lambda need: need.total)
-
-
-def _under_way(number: int, stages: int, division: Division, options: MemoryOptions) -> float:
-    """Return the micro-batches whose tensors a stage of a 1F1B pipeline holds."""
-    parts = options.interleave
-    ahead = stages - number + ((stages - 1) / parts if parts > 1 and stages > 1 else 0.0)
-    return min(ahead, float(division.segments))
 
 
 def _stage_need(

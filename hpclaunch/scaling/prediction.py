@@ -304,6 +304,9 @@ def _point(
     room = request.machine.room_gib
     fits = None if room is None else here.total <= room
     epoch = None if request.samples is None else math.ceil(request.samples / division.batch) * seconds
+    if (batch := int(division.batch)) > _LARGEST_BATCH and request.samples == _IMAGENET:
+        read = f"{_LARGEST_BATCH:,} images to 75.08 % (Yamazaki et al. 2019, ResNet-50)"
+        remarks = (*remarks, f"{batch:,} images per step: no paper read trained ImageNet beyond {read}")
     return PredictedPoint(
         strategy=strategy,
         gpus=gpus,
@@ -314,26 +317,18 @@ def _point(
         memory_gib=here.total,
         fits=fits,
         most_gpus=most_of(strategy, request),
-        batch=int(division.batch),
+        batch=batch,
         samples_per_s=division.batch / seconds,
         epoch_s=epoch,
         cost_per_epoch=_cost(gpus, epoch, request),
         memory=here,
         remedies=() if fits or room is None else what_would_fit(need, request.batch, request.memory, room),
-        remarks=(*remarks, *_beyond(int(division.batch), request)),
+        remarks=remarks,
         mixture=mixture,
     )
 
 
 _IMAGENET, _LARGEST_BATCH = 1281167, 81920
-
-
-def _beyond(batch: int, request: PredictRequest) -> tuple[str, ...]:
-    """Return a remark where a batch of ImageNet is larger than any that was trained to a good accuracy."""
-    if batch <= _LARGEST_BATCH or request.samples != _IMAGENET:
-        return ()
-    read = f"{_LARGEST_BATCH:,} images to 75.08 % (Yamazaki et al. 2019, ResNet-50)"
-    return (f"{batch:,} images per step: no paper read trained ImageNet beyond {read}",)
 
 
 _WAITING = [*TERMS].index("waiting")

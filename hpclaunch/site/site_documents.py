@@ -73,20 +73,16 @@ def listed_sites(*, kinds: bool = False) -> tuple[ListedSite, ...]:
     )
 
 
-def _origin(path: Path) -> Literal["user", "centre", "shipped"]:
-    if path.is_relative_to(profile_files.user_sites_folder()):
-        return "user"
-    return "shipped" if path.is_relative_to(resource_dir("site_profiles")) else "centre"
-
-
 def _listed(
     name: str, path: Path, profile: schema.SiteProfile | None, error: str | None, hidden: Path | None
 ) -> ListedSite:
     known = ("extends", "part_of", "node_kind", "status", "description")
+    own = path.is_relative_to(profile_files.user_sites_folder())
+    shipped = path.is_relative_to(resource_dir("site_profiles"))
     return ListedSite(
         name=name,
         file=str(path),
-        origin=_origin(path),
+        origin="user" if own else "shipped" if shipped else "centre",
         hides=None if hidden is None else str(hidden),
         error=error,
         **{key: getattr(profile, key, None) for key in known},

@@ -15,14 +15,16 @@ from hpclaunch.software.known_pairs import cuda_addresses, first_cuda, version_n
 
 def contradictions(environment: Environment, profile: SiteProfile) -> tuple[str, ...]:
     """Return the contradictions, one sentence each; empty: there are none."""
-    both = environment.container and environment.eessi and environment.eessi.init == "container"
+    inside = environment.container
+    both = inside and environment.eessi and environment.eessi.init == "container"
+    own = "the container has its own Python; give a venv as container: venv"
     return (
         *_wrong_cuda_for_gpu(environment, profile),
         *_two_cudas(environment, profile),
         *_horovod_from_eessi(environment),
         *(("container and eessi init: container: only one of them can run the command",) if both else ()),
         *_runtime(environment, profile),
-        *_two_pythons(environment),
+        *(f"{key} and container: {own}" for key in ("venv", "conda") if inside and getattr(environment, key)),
     )
 
 
@@ -121,12 +123,3 @@ def _runtime(environment: Environment, profile: SiteProfile) -> Iterator[str]:
     if eessi and eessi.init == "container" and known and not {"singularity", "apptainer"} & known.keys():
         has = " and ".join(known)
         yield f"eessi init: container needs Singularity or Apptainer; {profile.name} has {has}"
-
-
-def _two_pythons(environment: Environment) -> Iterator[str]:
-    """Find a venv or conda environment outside of the container: the container does not have it."""
-    if environment.container is None:
-        return
-    for key in ("venv", "conda"):
-        if getattr(environment, key):
-            yield f"{key} and container: the container has its own Python; give a venv as container: venv"

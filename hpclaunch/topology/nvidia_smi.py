@@ -87,18 +87,13 @@ def _unwrapped(lines: list[tool.Line]) -> list[tool.Line]:
         end = _ROW_END if _is_row(before) else _HEADER_END
         words = text.split()
         if words and before.lstrip().startswith("GPU") and all(map(end.fullmatch, words)):
-            glued = before + _separator(before, text) + text.strip()
-            joined[-1] = joined[-1]._replace(text=glued)
+            # nothing stood between the halves where a CPU list was broken in its middle
+            cut = before.endswith((",", "-")) or text.lstrip().startswith((",", "-"))
+            between = "" if cut else "\t" if "\t" in before.strip() else " "
+            joined[-1] = joined[-1]._replace(text=before + between + text.strip())
         else:
             joined.append(line._replace(text=text))
     return joined
-
-
-def _separator(before: str, text: str) -> str:
-    """Return what stood between two halves of a line: nothing where a CPU list was broken in its middle."""
-    if before.endswith((",", "-")) or text.lstrip().startswith((",", "-")):
-        return ""
-    return "\t" if "\t" in before.strip() else " "
 
 
 def _is_row(text: str) -> bool:
@@ -134,22 +129,18 @@ def _header(lines: list[tool.Line], origin: str) -> _Header:
 
 
 def _split_header(line: tool.Line) -> _Header:
-    columns = _column_names(line.text)
+    # Split at blanks, not inside the names of affinity columns, and between names that a terminal glued.
+    text = re.sub(r"(?<=\d)(?=(?:GPU|NIC|mlx5_)\d)", " ", line.text)
+    for column in _COLUMNS:
+        text = re.sub(column.replace(" ", r"[ \t]+"), column.replace(" ", "_"), text)
+    joined = {column.replace(" ", "_"): column for column in _COLUMNS}
+    columns = [joined.get(word, word) for word in text.split()]
     devices = [column for column in columns if column not in _COLUMNS]
     affinities = [column for column in columns if column in _COLUMNS]
     if columns != devices + affinities or affinities != list(_COLUMNS[: len(affinities)]):
         raise line.bad(f"columns in another order: {tool.shorten(line.text.strip())}", _HINT)
     _check_devices(devices, line)
     return _Header(devices, affinities, line.number, "\t" in line.text.strip())
-
-
-def _column_names(text: str) -> list[str]:
-    """Split at blanks, not inside the names of affinity columns, and between names that a terminal glued."""
-    text = re.sub(r"(?<=\d)(?=(?:GPU|NIC|mlx5_)\d)", " ", text)
-    for column in _COLUMNS:
-        text = re.sub(column.replace(" ", r"[ \t]+"), column.replace(" ", "_"), text)
-    joined = {column.replace(" ", "_"): column for column in _COLUMNS}
-    return [joined.get(word, word) for word in text.split()]
 
 
 def _check_devices(devices: list[str], line: tool.Line) -> None:

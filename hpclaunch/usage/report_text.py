@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from hpclaunch.plural import counted
 from hpclaunch.text_table import printable, text_table
 from hpclaunch.units import format_bytes
-from hpclaunch.usage.report_documents import EnergyUse, ReportDocument, StepSpeed
+from hpclaunch.usage.report_documents import ReportDocument, StepSpeed
 from hpclaunch.walltime import format_walltime
 
 _MOST_ROWS = 32
@@ -67,7 +67,10 @@ def _about(report: ReportDocument) -> Iterator[tuple[str, str]]:
 def fact_rows(report: ReportDocument) -> Iterator[tuple[str, str | None]]:
     """Yield energy, speed, binding and cost; None: not known."""
     for figure in report.energy:
-        yield "energy", energy_text(figure)
+        power = "" if figure.power_w is None else f", {figure.power_w:,.0f} W on average"
+        kwh, joules = f"{figure.joules / 3.6e6:,.4g} kWh", f"{figure.joules:,.0f} J"
+        amount = kwh if figure.joules >= 36_000 else joules
+        yield "energy", f"{amount}{power} ({figure.source}: {figure.how})"
     yield "speed", speed_text(report.speed) if report.speed else None
     yield "binding", report.binding.finding if report.binding else None
     yield "cost", report.cost.text if report.cost else None
@@ -97,13 +100,6 @@ def duration(seconds: float) -> str:
 def size_text(size: int | None) -> str | None:
     """Write bytes; None: they are not known."""
     return None if size is None else format_bytes(size)
-
-
-def energy_text(figure: EnergyUse) -> str:
-    """Return a figure of energy with its source."""
-    power = "" if figure.power_w is None else f", {figure.power_w:,.0f} W on average"
-    amount = f"{figure.joules / 3.6e6:,.4g} kWh" if figure.joules >= 36_000 else f"{figure.joules:,.0f} J"
-    return f"{amount}{power} ({figure.source}: {figure.how})"
 
 
 def speed_text(speed: StepSpeed) -> str:

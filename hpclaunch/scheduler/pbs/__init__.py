@@ -37,7 +37,13 @@ class PbsScheduler(scheduler_interface.Scheduler, frozen=True, kw_only=True):
 
     def spelled(self, want: Resources) -> dict[str, object]:
         """Return what qsub has in its own way (man qsub; PBS Professional user's guide)."""
-        return {"select": _select(want), "dependency": want.dependency}
+        memory = f":mem={want.memory}" if want.memory else ""
+        gpus = f":ngpus={want.gpus_per_node}" if want.gpus_per_node else ""
+        cpus = want.tasks_per_node * (want.cpus_per_task or 1)
+        chunk = f":ncpus={cpus}:mpiprocs={want.tasks_per_node}{gpus}"
+        if want.select is not None:
+            chunk = f":{want.select.replace('TASKS', str(want.tasks_per_node))}" if want.select else ""
+        return {"select": f"{want.nodes}{chunk}{memory}", "dependency": want.dependency}
 
     def parse_submit(self, answer: CommandResult) -> str:
         """Return the id, which a site's hook may print among other lines.
@@ -59,16 +65,6 @@ class PbsScheduler(scheduler_interface.Scheduler, frozen=True, kw_only=True):
 
         jobs = text_jobs(answer.stdout).items()
         return next((job for job, a in jobs if script in str(a.get("Submit_arguments", ""))), None)
-
-
-def _select(want: Resources) -> str:
-    memory = f":mem={want.memory}" if want.memory else ""
-    if want.select is not None:
-        select = want.select.replace("TASKS", str(want.tasks_per_node))
-        return f"{want.nodes}:{select}{memory}" if select else f"{want.nodes}{memory}"
-    cpus = want.tasks_per_node * (want.cpus_per_task or 1)
-    gpus = f":ngpus={want.gpus_per_node}" if want.gpus_per_node else ""
-    return f"{want.nodes}:ncpus={cpus}:mpiprocs={want.tasks_per_node}{gpus}{memory}"
 
 
 def _accounting_parse(job: str, answer: CommandResult) -> tuple[scheduler_interface.AccountedJob, ...]:

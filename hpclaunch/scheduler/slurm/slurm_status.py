@@ -88,15 +88,12 @@ def _by_script(rows: Sequence[Mapping[str, str]]) -> dict[tuple[str, str], JobSt
     for row in rows:
         number, underscore, indices = row["id"].partition("_")
         key = (number, row["script"])
-        old = jobs.pop(key, None)
-        jobs[key] = _array_with(old, indices, row) if underscore else _again(old, _status(row))
+        old, status = jobs.pop(key, None), _status(row)
+        if underscore:
+            told = old.jobs if old else {}
+            status = array_status({**told, **{i: _again(told.get(i), status) for i in _indices(indices)}})
+        jobs[key] = status if underscore else _again(old, status)
     return jobs
-
-
-def _array_with(old: JobStatus | None, indices: str, row: Mapping[str, str]) -> JobStatus:
-    """Return the status of an array with one more row."""
-    status, told = _status(row), old.jobs if old else {}
-    return array_status({**told, **{i: _again(told.get(i), status) for i in _indices(indices)}})
 
 
 def _again(old: JobStatus | None, status: JobStatus) -> JobStatus:

@@ -26,9 +26,10 @@ _LOOK_S = 60.0
 @options("port")
 def command(script: str, to: str, from_: str | None, output: Path | None, diff: bool) -> None:
     """Write a job file and the script of SCRIPT, a batch script of another machine, for the site --to."""
+    from hpclaunch.json_document import document_of
     from hpclaunch.lint.finding_report import difference
     from hpclaunch.port.port_script import port_script
-    from hpclaunch.port.port_text import JOB_FILE_NAME, port_document, prepared, rendered_port, report_text
+    from hpclaunch.port.port_text import JOB_FILE_NAME, PortDocument, prepared, rendered_port, report_text
     from hpclaunch.site.load_profile import load_site, site_reference
     from hpclaunch.site.site_scheduler import no_submission
 
@@ -47,12 +48,13 @@ def command(script: str, to: str, from_: str | None, output: Path | None, diff: 
     folder = (output or Path(f"{Path(script).stem or 'script'}-{target.name}")).absolute()
     ported, new = rendered_port(ported, target)
     _write(folder, {JOB_FILE_NAME: ported.job_file, _SCRIPT: new})
-    if not printed(port_document(ported, str(folder / JOB_FILE_NAME), str(folder / _SCRIPT)), indent=2):
+    file, made = str(folder / JOB_FILE_NAME), str(folder / _SCRIPT)
+    if not printed(document_of(PortDocument, ported.report, job_file=file, script=made), indent=2):
         echo_text(report_text(ported))
-        click.echo(f"written: {printable(str(folder / JOB_FILE_NAME))}, {printable(str(folder / _SCRIPT))}")
-        click.echo(f"next: hpclaunch submit --file {shlex.quote(str(folder / JOB_FILE_NAME))} --dry-run")
+        click.echo(f"written: {printable(file)}, {printable(made)}")
+        click.echo(f"next: hpclaunch submit --file {shlex.quote(file)} --dry-run")
     if diff:
-        click.echo(difference(script, text, str(folder / _SCRIPT), new), nl=False, err=wants_document())
+        click.echo(difference(script, text, made, new), nl=False, err=wants_document())
 
 
 def _text(script: str) -> str:

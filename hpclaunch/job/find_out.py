@@ -21,7 +21,6 @@ from hpclaunch.plan.script_commands import (
     FileFacts,
     Look,
     ReadText,
-    StartedFile,
     commands_of_script,
     directives_in,
     script_commands,
@@ -80,7 +79,11 @@ def read_program(job: KnownJob, look: Look, reader: Reader) -> KnownJob:
     file = start_file(argv, seen, python, by_suffix=job.is_file)
     if file.argv != argv:
         request = replace(request, command=replace(request.command, argv=file.argv))
-        settings = tuple(_with_command(each, file) for each in settings)
+        command, more = " ".join(file.argv), f"; {file.note}" if file.note else ""
+        settings = tuple(
+            replace(each, value=command, origin=each.origin + more) if each.name == "command" else each
+            for each in settings
+        )
     read = reader(request)
     request, settings = with_framework(request, settings, read)
     about_file = (file.note,) if file.note else ()
@@ -92,13 +95,6 @@ def read_program(job: KnownJob, look: Look, reader: Reader) -> KnownJob:
         problems=(*job.problems, *((file.problem,) if file.problem else ())),
         commands=script_commands(file.argv, read),
     )
-
-
-def _with_command(setting: Setting, file: StartedFile) -> Setting:
-    if setting.name != "command":
-        return setting
-    origin = f"{setting.origin}; {file.note}" if file.note else setting.origin
-    return replace(setting, value=" ".join(file.argv), origin=origin)
 
 
 def with_framework(request: JobRequest, settings: tuple[Setting, ...], read: ReadText) -> _Settled:

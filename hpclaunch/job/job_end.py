@@ -38,15 +38,6 @@ def job_of_array(record: JobRecord, index: int) -> JobRecord:
     return replace(record, folder=f"{record.folder}/{index}", state=state, array={}, binding=None)
 
 
-def array_paths(record: JobRecord) -> Iterator[str]:
-    """Yield the files that tell how the jobs ended, where that is not known yet."""
-    for index in sorted(open_indices(record)):
-        yield from (
-            f"{record.folder}/{index}/{name}"
-            for name in (log_extract.EXIT_STATUS, log_extract.REASON, log_extract.HANG)
-        )
-
-
 def with_array_status(
     record: JobRecord, status: JobStatus | None, files: Mapping[str, bytes], now: str, *, asked: bool
 ) -> JobRecord:

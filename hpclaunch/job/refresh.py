@@ -165,7 +165,9 @@ def _files_wanted(records: Sequence[JobRecord], answers: ask_scheduler.Answers) 
             continue
         status = answers.statuses.get(record.id)
         if record.array:
-            wanted[record.id] = [f"{record.folder}/{log_extract.CANCELLED}", *job_end.array_paths(record)]
+            names = (log_extract.EXIT_STATUS, log_extract.REASON, log_extract.HANG)
+            ended = [f"{index}/{name}" for index in sorted(job_end.open_indices(record)) for name in names]
+            wanted[record.id] = [f"{record.folder}/{name}" for name in (log_extract.CANCELLED, *ended)]
         elif status is None or status.state in FINAL_STATES:
             wanted[record.id] = [f"{record.folder}/{name}" for name in _LEFT]
     return wanted

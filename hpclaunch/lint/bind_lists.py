@@ -135,7 +135,12 @@ def bind_lists(context: Context) -> list[BindList]:
         meant = variables.expand(one.value, meant=True).text if one.value else None
         if meant is not None:
             variables.meant[name] = meant
-    return [*_lists_of_options(context), *_lists_of_environment(context)]
+    found = [*_lists_of_options(context)]
+    for one in variables.all_assignments("SLURM_CPU_BIND"):  # srun reads it like its --cpu-bind
+        text = variables.expand(one.value, meant=True).text if one.value else None
+        if entry := _bind_list(text, one.line, context.requested.ranks_per_node):
+            found.append(entry)
+    return found
 
 
 def _lists_of_options(context: Context) -> Iterator[BindList]:
@@ -149,15 +154,6 @@ def _lists_of_options(context: Context) -> Iterator[BindList]:
         made = (one for one in expanded.via if one.value and _HAS_ENTRIES.search(one.value.visible))
         line = next((one.line for one in made), option.line)  # of the assignment that has the list
         if known and (entry := _bind_list(expanded.text, line, launch_ranks_per_node(context, launch))):
-            yield entry
-
-
-def _lists_of_environment(context: Context) -> Iterator[BindList]:
-    """Yield what SLURM_CPU_BIND gives, which srun reads like its --cpu-bind."""
-    variables, ranks = context.script.variables, context.requested.ranks_per_node
-    for assignment in variables.all_assignments("SLURM_CPU_BIND"):
-        text = variables.expand(assignment.value, meant=True).text if assignment.value else None
-        if entry := _bind_list(text, assignment.line, ranks):
             yield entry
 
 
@@ -197,15 +193,12 @@ def launch_ranks_per_node(context: Context, launch: Launch) -> int | None:
 @lru_cache(maxsize=64)  # every rule about lists needs it
 def judge_list(context: Context, entry: BindList) -> Judgement:
     """Judge a list for the site's node; without a site only for contradictions in the list itself."""
-    topology = context.node_topology or _any_node(entry.kind, entry.text)
+    topology = context.node_topology
+    if topology is None:  # a node that has every CPU of the list, up to a bound
+        if entry.kind == "map":
+            named = [int(number) for number in re.findall(r"\b\d{1,6}\b", entry.text)]
+        else:
+            named = [4 * len(digits) for digits in re.findall(r"(?:0x)?([0-9a-fA-F]+)", entry.text)]
+        count = min(max(named, default=0) + 1, _CPUS_WITHOUT_SITE)
+        topology = NodeTopology(cores=tuple(Core(cpus=(cpu,)) for cpu in range(count)))
     return judge(topology, entry.kind, entry.text, tasks=entry.ranks)
-
-
-def _any_node(kind: Kind, text: str) -> NodeTopology:
-    """Return a node that has every CPU of a list, up to a bound, for lists whose site is not known."""
-    if kind == "map":
-        named = [int(number) for number in re.findall(r"\b\d{1,6}\b", text)]
-    else:
-        named = [4 * len(digits) for digits in re.findall(r"(?:0x)?([0-9a-fA-F]+)", text)]
-    count = min(max(named, default=0) + 1, _CPUS_WITHOUT_SITE)
-    return NodeTopology(cores=tuple(Core(cpus=(cpu,)) for cpu in range(count)))

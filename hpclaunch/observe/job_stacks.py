@@ -157,8 +157,11 @@ def stacks_of(host: Host, record: JobRecord, index: int | None = None) -> dict[s
         return rank_stderr(host, folder, rank).decode(errors="replace")
 
     folder = record.folder if index is None else f"{record.folder}/{index}"
-    nodes, idle_s = roll_call.nodes_in(text), _idle_s(host, folder)
-    return roll_call.roll_call(nodes, record.tasks, record.nodes, idle_s, stderr)
+    files = (f"{folder}/out.log", f"{folder}/heartbeat")
+    answer = host.run((*shell_words(__file__, "idle.sh", "idle_s"), *files), timeout_s=LOOK_S)
+    idle = answer.stdout.strip()
+    idle_s = max(0, int(idle)) if re.fullmatch(r"-?\d+", idle) else None
+    return roll_call.roll_call(roll_call.nodes_in(text), record.tasks, record.nodes, idle_s, stderr)
 
 
 def stacks_over(host: Host, record: JobRecord, index: int | None, seconds: int) -> dict[str, Any]:
@@ -233,13 +236,6 @@ def _run(host: Host, words: tuple[str, ...], variable: str, job: str) -> str:
     if MARK not in answer.stdout and answer.exit_code not in (0, 124, 137):
         raise no_answer(answer, "the job")
     return answer.stdout
-
-
-def _idle_s(host: Host, folder: str) -> int | None:
-    files = (f"{folder}/out.log", f"{folder}/heartbeat")
-    answer = host.run((*shell_words(__file__, "idle.sh", "idle_s"), *files), timeout_s=LOOK_S)
-    text = answer.stdout.strip()
-    return max(0, int(text)) if re.fullmatch(r"-?\d+", text) else None
 
 
 def watched(calls: Sequence[dict[str, Any]], end: str = "") -> dict[str, Any]:

@@ -29,11 +29,6 @@ DOCUMENTS = {"port": PortDocument}
 JOB_FILE_NAME = "job.yaml"
 
 
-def port_document(ported: Ported, job_file: str, script: str) -> PortDocument:
-    """Return the report with the paths of the new files."""
-    return PortDocument(**msgspec.structs.asdict(ported.report), job_file=job_file, script=script)
-
-
 def report_text(ported: Ported) -> str:
     """Return the report: kept, changed, left out, then what is to do and what the script does not say."""
     report, lines = ported.report, list[str]()

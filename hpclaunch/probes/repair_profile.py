@@ -103,19 +103,17 @@ def _differing(found: msgspec.Struct, base: msgspec.Struct) -> dict[str, Any]:
 def _repairs(facts: ClusterFacts, rows: tuple[Row, ...], profile: SiteProfile) -> dict[str, Any]:
     changed = [row for row in rows if row.verdict in ("wrong", "new") and not row.key.startswith(_BY_HAND)]
     wrong = {row.key for row in changed if row.verdict == "wrong"}
-    node = _new_node(facts, profile) if wrong.intersection(_OF_THE_NODE) else {}
+    node: dict[str, Any] = {}
+    if wrong.intersection(_OF_THE_NODE):
+        new = _new_site(facts, msgspec.structs.replace(profile, queues={}, node=None))
+        # A null for each key of a node that is no longer believed.
+        cleared = dict.fromkeys(msgspec.to_builtins(profile.node), None) if profile.node else {}
+        node = {"node": cleared | new["node"], "binding": new.get("binding", {})}
     measured = {queue.name: queue for queue in facts.queues}
     tree: dict[str, Any] = {}
     for row in changed:
         _repair(tree, row, measured)
     return tree | node
-
-
-def _new_node(facts: ClusterFacts, profile: SiteProfile) -> dict[str, Any]:
-    new = _new_site(facts, msgspec.structs.replace(profile, queues={}, node=None))
-    # A null for each key of a node that is no longer believed.
-    cleared = dict.fromkeys(msgspec.to_builtins(profile.node), None) if profile.node else {}
-    return {"node": cleared | new["node"], "binding": new.get("binding", {})}
 
 
 def _repair(tree: dict[str, Any], row: Row, measured: Mapping[str, QueueFacts]) -> None:

@@ -90,7 +90,11 @@ class ProgressFile:
     def __init__(self, path: Path) -> None:
         self._path: Path | None = path
         self._not_before = 0.0
-        self._before = _left_in(path)
+        self._before: tuple[int, float] | None = None
+        """Step and seconds that an earlier run has left."""
+        with suppress(OSError, ValueError, TypeError, KeyError):  # there was none, or its file is damaged
+            found = json.loads(path.read_text())
+            self._before = int(found["step"]), float(found["seconds"])
 
     def lost_after(self, step: int, seconds: float) -> LostWork | None:
         """Note and return what an earlier run had done after this point; None: there was no earlier run."""
@@ -120,15 +124,6 @@ class ProgressFile:
             self._path.write_text(json.dumps({**asdict(progress), "time": time.time()}) + "\n")
         except OSError:
             self._path = None  # a full disk must not end the training
-
-
-def _left_in(path: Path) -> tuple[int, float] | None:
-    """Return step and seconds that an earlier run has left; None: there was none, or its file is damaged."""
-    try:
-        found = json.loads(path.read_text())
-        return int(found["step"]), float(found["seconds"])
-    except (OSError, ValueError, TypeError, KeyError):
-        return None
 
 
 def progress_file(environment: Mapping[str, str] = os.environ) -> ProgressFile | None:

@@ -71,16 +71,12 @@ def personal_path(context: Context) -> Iterator[Violation]:
     for number, line in enumerate(script.text.split("\n"), 1):
         match = re.search(TABLE["homes"], line)
         if match and not line.lstrip().startswith("#") and not re.search(TABLE["no_person"], match[1]):
-            yield Violation(number, _whose(script, match))
+            # Below /home may be groups and file systems, too, with users below.
+            path, name = match[0].rpartition("/")[0] if match[2] else match[0], match[1]
+            is_home = re.search(rf"{re.escape(path)}/({TABLE['only_in_homes']})", script.text)
+            fixed = f"{match[0]} is a fixed path, of one user or group"
+            yield Violation(number, f"{path} is the home of {name}" if is_home else fixed)
             return
-
-
-def _whose(script: Script, match: re.Match[str]) -> str:
-    """Return whose folder a path is: below /home may be groups and file systems, too, with users below."""
-    path, name = match[0].rpartition("/")[0] if match[2] else match[0], match[1]
-    if re.search(rf"{re.escape(path)}/({TABLE['only_in_homes']})", script.text):
-        return f"{path} is the home of {name}"
-    return f"{match[0]} is a fixed path, of one user or group"
 
 
 @rule("node-local-once")

@@ -89,7 +89,10 @@ def _images(random: np.random.PCG64, tables: Bytes, glyphs: Integers) -> Bytes:
     distance = tables.ravel().take(index).astype(np.int32)
     # Full ink up to half the pen's width, then an edge of one pixel.
     ink = np.clip((between(8, 26) + UNITS // 2 - distance) * UNITS, 0, 255)
-    noise = _noise(random, count) * between(0, 96) >> 8
+    # Noise in -128..127; little-endian words on every machine, so that the bytes come in one order.
+    words = random.random_raw(count * SIDE * SIDE // 8).astype("<u8")
+    noise = words.view(np.uint8).reshape(count, SIDE, SIDE).astype(np.int32) - 128
+    noise = noise * between(0, 96) >> 8
     image: Bytes = np.clip((ink * between(140, 256) >> 8) + noise, 0, 255).astype(np.uint8)
     return image
 
@@ -105,14 +108,6 @@ def _uniform(random: np.random.PCG64, count: int, low: int, high: int) -> Intege
     words: npt.NDArray[np.uint64] = random.random_raw(count)
     offsets: Integers = (words % np.uint64(high - low + 1)).astype(np.int64)
     return offsets + low
-
-
-def _noise(random: np.random.PCG64, count: int) -> npt.NDArray[np.int32]:
-    """Noise in -128..127 for each pixel of ``count`` images, int32 (count, 28, 28)."""
-    words = random.random_raw(count * SIDE * SIDE // 8)
-    # Little-endian words on every machine, so that the bytes come in one order.
-    values = words.astype("<u8").view(np.uint8).reshape(count, SIDE, SIDE)
-    return values.astype(np.int32) - 128
 
 
 def _distance_tables() -> Bytes:

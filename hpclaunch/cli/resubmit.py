@@ -31,8 +31,7 @@ def command(
 ) -> None:
     """Submit the request of JOB again, in the folder where it ran; options replace what it requested."""
     from hpclaunch.cli.submit import run, settings_table, show
-    from hpclaunch.job.prepare import SubmitMode
-    from hpclaunch.job.repeat_job import repeat
+    from hpclaunch.job.prepare import SubmitMode, repeat
     from hpclaunch.job.store import Store
 
     if strict and not dry_run:

@@ -1,7 +1,5 @@
 """``hpclaunch stacks``: where each rank of a running job stands."""
 
-from __future__ import annotations
-
 import click
 
 from hpclaunch.cli._in_and_out import printed

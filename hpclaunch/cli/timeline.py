@@ -123,7 +123,7 @@ def _report(
         _write(options["merge"], merged(job, lambda name: file_chunks(paths[name]), places))
         click.echo(f"note: {options['merge']} has all ranks; https://ui.perfetto.dev shows it", err=True)
     if options["html"]:
-        from hpclaunch.timeline.timeline_page import page
+        from hpclaunch.timeline.timeline_summary import page
 
         _write(options["html"], [page(document)])
     show(document, shown)

@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -93,17 +92,13 @@ class _Sites:
 
 def lint_files(tasks: Sequence[LintTask], processes: int) -> Iterator[Linted]:
     """Yield what is found in each script, in their order; the first that cannot be linted raises."""
+    sites = [_Sites()] * len(tasks)  # each part of the work has one
     if processes < 2 or len(tasks) < 2:
-        yield from map(_lint_one, tasks, [_Sites()] * len(tasks))
+        yield from map(_lint_one, tasks, sites)
         return
-    size = -(-len(tasks) // (processes * _SHARES))
-    shares = [tasks[at : at + size] for at in range(0, len(tasks), size)]
     with ProcessPoolExecutor(processes) as pool:
-        yield from chain.from_iterable(pool.map(_lint_share, shares))
-
-
-def _lint_share(tasks: Sequence[LintTask]) -> list[Linted]:
-    return list(lint_files(tasks, 1))
+        size = -(-len(tasks) // (processes * _SHARES))
+        yield from pool.map(_lint_one, tasks, sites, chunksize=size)
 
 
 def _lint_one(task: LintTask, sites: _Sites) -> Linted:

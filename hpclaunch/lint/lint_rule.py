@@ -1,7 +1,5 @@
 """Rules, their findings, and the data that they use."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -167,7 +165,7 @@ class Context:
         return next((one for one in reversed(self.directives) if one.role == role), None)
 
     @cached_property
-    def components(self) -> tuple[Context, ...]:
+    def components(self) -> "tuple[Context, ...]":
         """A context for each component of a heterogeneous job; the whole script where it is none."""
         count = len(self.script.components)
         if count < 2:

@@ -130,15 +130,6 @@ def site_requirements(profile: SiteProfile) -> tuple[Requirement, ...]:
     return tuple(Requirement(names=each, reason=reason) for each in names)
 
 
-def framework_requirements(profile: SiteProfile | None, module: str) -> tuple[Requirement, ...]:
-    """Return what a framework without Horovod must have: it imports, and it is built for the site's GPUs."""
-    needs = [Requirement(names=("imports",), reason=f"--framework {module}")]
-    build = gpu_build_of(profile)
-    if profile is not None and build and module != "mpi4py":
-        needs.append(Requirement(names=(build,), reason=f"site {profile.name}"))
-    return tuple(needs)
-
-
 def default_requirements(*, frameworks: bool) -> tuple[Requirement, ...]:
     """Return what every Horovod needs: a controller, a framework; ``frameworks`` False: text is judged."""
     needs = [Requirement(names=("mpi", "gloo"), reason="a controller that connects the ranks")]

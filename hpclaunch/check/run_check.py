@@ -21,7 +21,7 @@ from hpclaunch.check.remedies import Remedies
 from hpclaunch.check.requirements import (
     FRAMEWORKS,
     default_requirements,
-    framework_requirements,
+    gpu_build_of,
     judge_framework,
     site_requirements,
 )
@@ -78,8 +78,10 @@ def requirements(request: CheckRequest) -> tuple[Requirement, ...]:
         return request.require
     extra = request.extra_requirements
     if request.module:
-        needs = framework_requirements(request.profile, request.module)
-        extra += needs if request.gpu_build else needs[:1]
+        extra += (Requirement(names=("imports",), reason=f"--framework {request.module}"),)
+        build = gpu_build_of(request.profile) if request.gpu_build and request.module != "mpi4py" else None
+        if request.profile is not None and build:
+            extra += (Requirement(names=(build,), reason=f"site {request.profile.name}"),)
     if not request.horovod:
         return extra
     default = default_requirements(frameworks=True)

@@ -254,17 +254,11 @@ def fabric_verdict(port: Port, text: str) -> Verdict:
     return port.says("fabric", source, options=to, text=text)
 
 
-def container_verdict(port: Port, image: str | None) -> Verdict:
-    """Return the verdict on the job's container; None: its image cannot be read."""
-    if image is None:
-        return port.says("image")
-    return in_container(port, image).setting(container=image)
-
-
 def container_option(port: Port, name: str, value: str | None, text: str) -> Verdict:
     """Return the verdict on an option about the container: its image, or what it sees."""
     if name in ("container-image", "image", "environment"):
-        return container_verdict(port, image_name(value or ""))
+        image = image_name(value or "")
+        return port.says("image") if image is None else in_container(port, image).setting(container=image)
     if name not in ("container-mounts", "volume") or value is None:
         return port.says("container option", text=text)
     # mounts of pyxis, SRC:DST:FLAGS,..., and of Shifter

@@ -1,7 +1,5 @@
 """A script on its way to another machine: both machines, what the script asks for, and the sizes here."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -52,13 +50,13 @@ class Port:
     """The script runs inside a container."""
 
     @property
-    def written(self) -> Port | None:
+    def written(self) -> "Port | None":
         """The script that this one holds and starts, where it does."""
         inside: Port | None = self.command.inside
         return inside
 
     @property
-    def parts(self) -> list[Port]:
+    def parts(self) -> "list[Port]":
         """The script, and the one that it holds and starts."""
         return [self, *filter(None, [self.written])]
 

@@ -5,8 +5,6 @@ nodes next to the cores (so memory of several kinds shows the same CPUs) and nam
 Source: hwloc's documentation, "Upgrading to the hwloc 2.0 API", and its ``hwloc2.dtd``.
 """
 
-from __future__ import annotations
-
 import re
 import xml.parsers.expat
 from collections.abc import Iterator
@@ -36,7 +34,7 @@ class _Object:
 
     __slots__ = ("attributes", "infos", "line", "parent")
 
-    def __init__(self, attributes: dict[str, str], parent: _Object | None, line: int) -> None:
+    def __init__(self, attributes: dict[str, str], parent: "_Object | None", line: int) -> None:
         self.attributes = attributes
         self.infos: dict[str, str] = {}
         self.parent = parent
@@ -50,13 +48,13 @@ class _Object:
     def name(self) -> str:
         return self.attributes.get("name", "")
 
-    def ancestors(self) -> Iterator[_Object]:
+    def ancestors(self) -> Iterator["_Object"]:
         obj = self.parent
         while obj is not None:
             yield obj
             obj = obj.parent
 
-    def above(self, *types: str) -> _Object | None:
+    def above(self, *types: str) -> "_Object | None":
         return next((obj for obj in self.ancestors() if obj.type in types), None)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from hpclaunch.plural import counted
 from hpclaunch.text_table import printable, text_table
 from hpclaunch.units import format_bytes
-from hpclaunch.usage.report_documents import ReportDocument, StepSpeed
+from hpclaunch.usage.report_documents import ReportDocument
 from hpclaunch.walltime import format_walltime
 
 _MOST_ROWS = 32
@@ -71,7 +71,15 @@ def fact_rows(report: ReportDocument) -> Iterator[tuple[str, str | None]]:
         kwh, joules = f"{figure.joules / 3.6e6:,.4g} kWh", f"{figure.joules:,.0f} J"
         amount = kwh if figure.joules >= 36_000 else joules
         yield "energy", f"{amount}{power} ({figure.source}: {figure.how})"
-    yield "speed", speed_text(report.speed) if report.speed else None
+    if speed := report.speed:
+        change = None if speed.trend is None else f"{100 * speed.trend:+.1f} %"
+        trend = f"; from the first third to the last one {change}" if change else ""
+        yield (
+            "speed",
+            f"{speed.steps_per_s:.4g} steps per second, {speed.steps} steps{trend} ({speed.source})",
+        )
+    else:
+        yield "speed", None
     yield "binding", report.binding.finding if report.binding else None
     yield "cost", report.cost.text if report.cost else None
 
@@ -100,14 +108,6 @@ def duration(seconds: float) -> str:
 def size_text(size: int | None) -> str | None:
     """Write bytes; None: they are not known."""
     return None if size is None else format_bytes(size)
-
-
-def speed_text(speed: StepSpeed) -> str:
-    """Return steps per second and their trend."""
-    trend = (
-        "" if speed.trend is None else f"; from the first third to the last one {100 * speed.trend:+.1f} %"
-    )
-    return f"{speed.steps_per_s:.4g} steps per second, {speed.steps} steps{trend} ({speed.source})"
 
 
 def node_rows(report: ReportDocument) -> Iterator[tuple[str, ...]]:

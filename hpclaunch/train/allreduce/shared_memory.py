@@ -5,8 +5,6 @@ a message. Arrays from `SharedAllreduce.buffer` live there and are summed where 
 pass through in segments that stay in the cache.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar, cast
@@ -149,7 +147,7 @@ class SharedAllreduce(Algorithm):
 
     # --- in place: the arrays are in shared memory -------------------------------------------------------
 
-    def _find_resident(self, array: Array) -> _Resident | None:
+    def _find_resident(self, array: Array) -> "_Resident | None":
         """How to sum an array that lies in one of the buffers; None where it is an ordinary one."""
         place = self._place(array)
         for memory in self._buffers:
@@ -170,7 +168,7 @@ class SharedAllreduce(Algorithm):
             step = max(1, stop - start)  # in one piece through the network
         return [[array[at : min(at + step, stop)] for array in arrays] for at in range(start, stop, step)]
 
-    def _sum_resident(self, resident: _Resident) -> None:
+    def _sum_resident(self, resident: "_Resident") -> None:
         resident.meet()
         for block in resident.blocks:
             total = block[0]
@@ -217,7 +215,7 @@ class SharedAllreduce(Algorithm):
     def _slot_bytes(self) -> int:
         return -(-self._segment_bytes // _LINE_BYTES) * _LINE_BYTES
 
-    def _make_slots(self, part: Array) -> list[_Slot]:
+    def _make_slots(self, part: Array) -> "list[_Slot]":
         """Where arrays like ``part`` pass through, by turn; memory is taken when first needed."""
         if self._transit is None:
             self._transit = SharedMemory(self._comm, _SLOTS * self._slot_bytes())

@@ -12,7 +12,7 @@ memory (torch calls it channels_last): numpy's layers have them so, and on CPUs 
 import contextlib
 import ctypes
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -66,7 +66,8 @@ class TorchEngine(Engine):
             self._optimizer.move(self._place)
         self._summed_on_device = False
         self._draws = step_draws(seed, rank, 0)
-        self.modules = torch_modules(self.network.layers, self._views(self._parameters), self._factors)
+        ordered, given = _cheaper_order(self.network.layers), iter(self._views(self._parameters))
+        self.modules = nn.Sequential(*[_module(layer, given, self._factors) for layer in ordered])
         """The layers, whose parameters are views of one flat tensor."""
         self._place_views()
         self._ready: Ready | None = None
@@ -329,14 +330,6 @@ class TorchDropout(nn.Module):
 def _pixels_together(x: torch.Tensor) -> torch.Tensor:
     """Images as (batch, height, width, channels); anything else unchanged."""
     return x.permute(0, 2, 3, 1) if x.dim() == 4 else x
-
-
-def torch_modules(
-    layers: Sequence[Layer], parameters: Iterable[torch.Tensor], draw: DrawFactors
-) -> nn.Sequential:
-    """The network of ``layers``; ``parameters`` are used unchanged, in the order of the layers."""
-    given = iter(parameters)
-    return nn.Sequential(*[_module(layer, given, draw) for layer in _cheaper_order(layers)])
 
 
 def _module(layer: Layer, parameters: Iterator[torch.Tensor], draw: DrawFactors) -> nn.Module:

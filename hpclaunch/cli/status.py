@@ -67,7 +67,8 @@ def _failed(failure: Failure, ranks: int) -> Iterator[tuple[str, str]]:
     if failure.where:
         yield "where", failure.where
     stderr = f"in stderr of rank {failure.stderr_rank}" if failure.candidates else "in stderr"
-    names = {failure.stderr_lines: "in log", 0: stderr if failure.stderr_lines else "in log"}
+    first = f"in {failure.file}" if failure.file else stderr if failure.stderr_lines else "in log"
+    names = {failure.stderr_lines or failure.file_lines: "in log", 0: first}
     for number, line in enumerate(failure.lines):
         yield names.get(number, ""), line
     if failure.remedy:

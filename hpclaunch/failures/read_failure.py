@@ -38,6 +38,8 @@ class FailureLog(NamedTuple):
     """Rank -> the end of what it has written to stdout."""
     ends: str = ""
     """The ends of ranks in the order of their times, as their shells noted them, also with exit code 0."""
+    files: tuple[Event, ...] = ()
+    """The errors with which log files of the program itself end; ``process`` is the file."""
 
 
 class Verdict(NamedTuple):
@@ -57,6 +59,9 @@ class Verdict(NamedTuple):
     """The rank in whose stderr the lines stand; None: in the log."""
     candidates: str | None = None
     """The ranks of which any may have failed first, where that is all that the log tells."""
+    file: str | None = None
+    """The program's own file in which the first lines stand, below its working folder."""
+    file_lines: int = 0
 
 
 _LINES_SHOWN = 3
@@ -72,7 +77,10 @@ def verdict(log: FailureLog, *, failed: bool = False, ranks: int = 0, nodes: int
     ``failed``: that it failed is known; else an error after which the program went on says nothing.
     ``ranks``, ``nodes``: how many it had; 0 ranks where that is not known.
     """
-    log = _without_times(_labels_of_nodes(log, nodes))
+    if nodes > 1:  # torchrun's numbers within one of them tell no rank
+        within = log_words("label_within_a_node")
+        log = log._replace(lines=tuple(within.sub(r"\1local", line) for line in log.lines))
+    log = _without_times(log)
     log = log._replace(lines=with_labels(log.lines, ranks))
     last = _last_attempt(log)
     found = _of_log(last, failed=failed, ranks=ranks, nodes=nodes)
@@ -167,14 +175,6 @@ def _reported_alike(named: frozenset[str], reports: str, *, exceptions: bool) ->
     code = next((each.exit_code for each in failed if named & ranks_named(each.rank)), None)
     likely = named.union(*(ranks_named(each.rank) for each in failed if each.exit_code == code))
     return likely if len(likely) > 1 or not exceptions else set()
-
-
-def _labels_of_nodes(log: FailureLog, nodes: int) -> FailureLog:
-    """Return the log with torchrun's numbers within one of several nodes as labels that tell no rank."""
-    if nodes < 2:
-        return log
-    within = log_words("label_within_a_node")
-    return log._replace(lines=tuple(within.sub(r"\1local", line) for line in log.lines))
 
 
 def _without_times(log: FailureLog) -> FailureLog:
@@ -288,12 +288,13 @@ def _left_early(event: Event, rank: str, log: FailureLog) -> Event:
     own = kept or [text for label, text in by_rank(log.lines) if label == rank]
     said = map(itemgetter(1), () if kept else _error_words(rank, log.lines))
     code = filter(log_words("code_of_no_exception").search, log.lines)
-    last = [*said] or [*filter(_warns, own)][-1:] or [*code][:1] or kept[-1:]
+    last = [*said] or [*filter(warns, own)][-1:] or [*code][:1] or kept[-1:]
     error = error_named(known.OWN_ERROR if last else known.RANKS_DIFFER)
     return event._replace(accused=rank, error=error, lines=(*map(str.strip, last),) or event.lines)
 
 
-def _warns(text: str) -> bool:
+def warns(text: str) -> bool:
+    """Return whether a line has words that errors have."""
     return bool(log_words("any_error").search(text)) and not log_words("no_error").search(text)
 
 
@@ -425,7 +426,7 @@ def _error_words(rank: str | None, lines: Sequence[str]) -> list[tuple[str | Non
 def _sounds_like_an_error(line: str) -> bool:
     error = error_of(line)
     told = error and (error.follows == known.CERTAINLY or error.cause in known.ABORTED_ITSELF)
-    return _warns(line) and not (told or harmless(line) or launchers_own(line))
+    return warns(line) and not (told or harmless(line) or launchers_own(line))
 
 
 def _silent_rank(
@@ -475,22 +476,18 @@ def _said(log: FailureLog, reports: str, failed: bool) -> list[Event]:
 
 def _written(log: FailureLog, failed: bool) -> list[Event]:
     """Return the events of the log and of the ranks' output; one that stands in both counts once."""
-    out = [*chain.from_iterable(starmap(_marked, log.stdout.items()))]
     of_stderr = chain.from_iterable(starmap(_marked, log.stderr.items()))
-    own = [*(event._replace(said_by_rank=True) for event in of_stderr), *out]
-    streams = _streams(log.lines)
+    own = [event._replace(said_by_rank=True) for event in of_stderr]
+    own += chain.from_iterable(starmap(_marked, log.stdout.items()))
+    streams: dict[str | None, list[Line]] = {}  # of each rank, or label of a process; of neither: None
+    for place, (rank, text) in enumerate(by_rank(log.lines)):
+        streams.setdefault(rank, []).append((place, text))
     told = _ranks_of_processes(streams)
     found = [event for process, lines in streams.items() for event in _of_process(process, lines, told)]
     found = _without_gone_on(found, streams, failed)
-    found = _told_once(found, {event.lines[0] for event in own}, out)
+    found = [event for event in found if not any(map(partial(_repeats, event), own))]
     placed = _placed(own, streams.values(), len(log.lines))
     return found + (placed if failed else [*chain.from_iterable(map(partial(_left, streams), placed))])
-
-
-def _told_once(found: Iterable[Event], written: Set[str], out: Sequence[Event]) -> list[Event]:
-    """Return the events of the log that the ranks' own output has not."""
-    left = (event for event in found if event.process or event.lines[0] not in written)
-    return [event for event in left if not any(map(partial(_repeats, event), out))]
 
 
 def _repeats(event: Event, own: Event) -> bool:
@@ -532,14 +529,6 @@ def _of_process(process: str | None, lines: Sequence[Line], told: Mapping[str, s
     said, heads = [event._replace(process=process) for event in events(lines)], dict(lines)
     texts = (process or "\n".join((heads[event.start], *event.lines)) for event in said)
     return [event._replace(rank=_rank(text, told)) for event, text in zip(said, texts, strict=True)]
-
-
-def _streams(lines: Sequence[str]) -> dict[str | None, list[Line]]:
-    """Return the lines of each rank, or of each label of a process; those without are of None."""
-    streams: dict[str | None, list[Line]] = {}
-    for place, (rank, text) in enumerate(by_rank(lines)):
-        streams.setdefault(rank, []).append((place, text))
-    return streams
 
 
 def _rank(label: str, told: Mapping[str, str]) -> str | None:

@@ -5,7 +5,8 @@ import re
 from hpclaunch.cpuset import format_cpu_list, parse_mask
 from hpclaunch.failures.failed_ranks import failed_ranks, first_failed_rank
 from hpclaunch.failures.known_errors import SLURM_ENDS, each_of, launchers_own
-from hpclaunch.failures.read_failure import FailureLog, Verdict, verdict
+from hpclaunch.failures.own_files import verdict_of_all
+from hpclaunch.failures.read_failure import FailureLog, Verdict
 from hpclaunch.job.log_extract import failed_nodes, read_preflight
 from hpclaunch.job.record import Failure, JobRecord
 from hpclaunch.package_data import note_text
@@ -19,7 +20,7 @@ _LINE_SHOWN = 200  # characters of a log's line in a reason
 
 def failure_of(record: JobRecord, log: FailureLog) -> Failure:
     """Return what a failed job's log tells: the rank, its node, its exit code, the error and its lines."""
-    found = verdict(log, failed=bool(record.exit_code), ranks=record.tasks, nodes=record.nodes)
+    found = verdict_of_all(log, failed=bool(record.exit_code), ranks=record.tasks, nodes=record.nodes)
     # Before the line by which Slurm announces an end the last ones tell how far the program came.
     lines = tuple(line for line in found.lines if not re.search(SLURM_ENDS, line))
     whose = found.stderr_rank
@@ -42,6 +43,8 @@ def failure_of(record: JobRecord, log: FailureLog) -> Failure:
         ranks_alike=found.ranks_alike,
         stderr_rank=whose if own else None,
         stderr_lines=own,
+        file=found.file,
+        file_lines=found.file_lines,
     )
 
 
@@ -91,14 +94,14 @@ def error_words(log: FailureLog) -> str | None:
 
     None where the launcher's report is all that is known, which `first_death` has.
     """
-    found = verdict(log, failed=True)
+    found = verdict_of_all(log, failed=True)
     lines = [line for line in found.lines if not re.search(SLURM_ENDS, line)]
     if found.error is None or (found.failed and lines in ([], [found.failed.line])):
         return None
     reported = first_failed_rank(log.ranks)  # by the launcher: maybe ended because of another rank
     another = found.rank and reported and reported.rank != found.rank
     who = [f"rank {found.rank}"] if another else []
-    first = [line[:_LINE_SHOWN] for line in lines[:1]]
+    first = [line[:_LINE_SHOWN] + f" (in {found.file})" * bool(found.file) for line in lines[:1]]
     return ": ".join([*who, *_with_cause(found.error.cause, first)])
 
 

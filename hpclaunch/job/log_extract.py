@@ -12,7 +12,7 @@ import msgspec
 from hpclaunch.failures.known_errors import SAYS_RANK, SLURM_SAYS, error_lines, log_words
 from hpclaunch.host.host_interface import Host
 from hpclaunch.job.binding_report import LATER, PREFIX
-from hpclaunch.job.record import Hang, NodeVerdict
+from hpclaunch.job.record import Hang, JobRecord, NodeVerdict
 from hpclaunch.package_data import shell_words
 
 # The reader of errors is loaded for jobs that failed alone.
@@ -183,6 +183,36 @@ def _with_output(
             stdout={**old.stdout, **({rank: stdout} if stdout else {})},
         )
     return logs
+
+
+def with_own_files(
+    host: Host, logs: "dict[str, FailureLog]", records: Iterable[JobRecord]
+) -> "dict[str, FailureLog]":
+    """Return the logs with the errors in the program's own files, of failed jobs whose words tell none.
+
+    That takes one round trip. Jobs of an array write in one folder at the same time: none are read.
+    """
+    from hpclaunch.failures.own_files import errors_of_files
+
+    wanted = {each.folder: each for each in records if _is_untold(each, logs)}
+    names = (text for folder, each in wanted.items() for text in (folder, each.workdir))
+    parts = iter(look(host, "own_files", names, _patterns()))
+    for folder in filter(None, parts):
+        texts = {name: text.splitlines() for name, text in zip(iter(parts.__next__, ""), parts, strict=False)}
+        found = errors_of_files(texts, ranks=wanted[folder].tasks, nodes=wanted[folder].nodes)
+        logs[folder] = logs[folder]._replace(files=found)
+    return logs
+
+
+def _is_untold(record: JobRecord, logs: "Mapping[str, FailureLog]") -> bool:
+    """Whether a job failed and its words do not tell why."""
+    from hpclaunch.failures.own_files import tells_why
+    from hpclaunch.failures.read_failure import verdict
+
+    log = logs.get(record.folder)
+    if record.state != "failed" or not record.exit_code or log is None:
+        return False
+    return not tells_why(verdict(log, failed=True, ranks=record.tasks, nodes=record.nodes))
 
 
 def _before(lines: str, last: int) -> list[str]:

@@ -73,6 +73,34 @@ failures() {
   exit 0
 }
 
+# The files that the program itself wrote while the job in folder $1 ran, below its working folder $2, by turns: the folder, then each
+# name with its end, where that may tell of an error, and an empty name. No binary ones, no checkpoints, no environments of Python; names
+# without a digit are those of one process. -I: a file with NUL bytes matches nothing.
+own_files() {
+  while [ $# -ge 2 ]; do
+    printf '%s\000' "$1"
+    start=$1/log_start end=$1/exit_status sent=0
+    [ -f "$start" ] || start=$1/job.sh
+    [ -f "$end" ] || end=$1/out.log
+    cd -- "$2" 2> /dev/null && timeout 20 find . -mindepth 1 -maxdepth 3 \
+      \( -name '.*' -o -name "${1##*/}" -o -name '*venv*' -o -name 'site-packages' -o -name '__pycache__' -o -name 'node_modules' \
+      -o -iname '*checkpoint*' -o -iname '*ckpt*' -o -name "*
+*" \) -prune -o -type f -user "$(id -u)" -size +0 -newer "$start" ! -newer "$end" -path '*[0-9]*' \
+      ! -name '*.py' ! -name '*.pt' ! -name '*.npy' ! -name '*.h5' ! -name '*.nc' ! -name '*.safetensors' -print 2> /dev/null |
+      head -n 400 | while IFS= read -r file; do
+        printf '%s\000' "${file#./}"
+        if [ "$sent" -lt 64 ] && tail -c 65536 -- "$file" | grep -qIE -e "$ERRORS"; then
+          sent=$((sent + 1))
+          tail -c 65536 -- "$file" | tr -d '\000' | tr '\r' '\n' | awk "$JSON" | tail -n 400 | cut -c 1-600
+        fi
+        printf '\000'
+      done
+    printf '\000'
+    shift 2
+  done
+  exit 0
+}
+
 # The ends of the stderr and of the stdout of ranks: folder, rank and both, by turns.
 rank_ends() {
   while [ $# -ge 2 ]; do

@@ -25,6 +25,8 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     ranks_alike: int = 0
     stderr_rank: str | None = None
     stderr_lines: int = 0
+    file: str | None = None
+    file_lines: int = 0
 
 
 class Hang(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ A script writes its exit status as one decimal line to ``exit_status`` in the jo
 a job is never forgotten, even when its scheduler has forgotten it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -149,12 +149,12 @@ def _why_lost(record: JobRecord, scheduler: Scheduler, answers: ask_scheduler.An
     return text + "; or another cluster has it: which one took it is not recorded"
 
 
-def _end_logs(host: Host, changed: Iterable[JobRecord]) -> job_end.EndLogs:
+def _end_logs(host: Host, changed: Collection[JobRecord]) -> job_end.EndLogs:
     ended = [folder for new in changed if new.state in FINAL_STATES for folder in job_end.run_folders(new)]
     failed = [folder for new in changed for folder in job_end.failed_folders(new)]
-    return job_end.EndLogs(
-        log_extract.read_traces(host, ended), log_extract.read_failures(host, failed) if failed else {}
-    )
+    logs = log_extract.read_failures(host, failed) if failed else {}
+    logs = log_extract.with_own_files(host, logs, changed) if logs else {}
+    return job_end.EndLogs(log_extract.read_traces(host, ended), logs)
 
 
 def _files_wanted(records: Sequence[JobRecord], answers: ask_scheduler.Answers) -> dict[str, list[str]]:

@@ -58,9 +58,8 @@ hpclaunch_prepare_folder() {
   for file in exit_status reason log_start; do
     [ ! -e "$HPCLAUNCH_JOB_FOLDER/$file" ] || rm -f "$HPCLAUNCH_JOB_FOLDER/$file"
   done
-  # Where the log of this run begins, if there is a log of runs before.
-  [ ! -s "$HPCLAUNCH_JOB_FOLDER/out.log" ] ||
-    { wc -c < "$HPCLAUNCH_JOB_FOLDER/out.log" > "$HPCLAUNCH_JOB_FOLDER/log_start"; } 2> /dev/null || :
+  # Where the log of this run begins, and when.
+  { wc -c < "$HPCLAUNCH_JOB_FOLDER/out.log" > "$HPCLAUNCH_JOB_FOLDER/log_start"; } 2> /dev/null || :
   # Room for the files that report how the job ended is reserved now: at the end the disk or quota may be full.
   for file in "${hpclaunch_kept[@]}"; do echo > "$HPCLAUNCH_JOB_FOLDER/$file.new" || :; done
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import Any
 
 from hpclaunch.failures.failed_ranks import failed_ranks
 from hpclaunch.failures.read_failure import FailureLog, Verdict, verdict
@@ -19,7 +19,7 @@ def ended(*ends: tuple[int, int]) -> str:
     return "\n".join(f"hpclaunch: task rank {rank} on host n1 failed (Exit {code})" for rank, code in ends)
 
 
-def found(lines: tuple[str, ...], ends: str, **streams: Mapping[str, tuple[str, ...]]) -> Verdict:
+def found(lines: tuple[str, ...], ends: str, **streams: Any) -> Verdict:
     failed = "\n".join(line for line in ends.splitlines() if "(Exit 0)" not in line)
     return verdict(FailureLog(failed, lines, ends=ends, **streams), failed=True, ranks=4)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,16 +32,13 @@ if TYPE_CHECKING:
     from hpclaunch.plan.settings_table import SettingsTable
 
 
-def _info(text: str) -> None:
+def _info(text: str, *, warns: bool = False) -> None:
     import logging
 
-    logging.getLogger("hpclaunch").info("%s", text)
+    logging.getLogger("hpclaunch").log(logging.WARNING if warns else logging.INFO, "%s", text)
 
 
-def _warning(text: str) -> None:
-    import logging
-
-    logging.getLogger("hpclaunch").warning("%s", text)
+_warning = partial(_info, warns=True)
 
 
 class _Connection:

@@ -13,6 +13,7 @@ import msgspec
 from hpclaunch.check.facts import MODULES, NOT_FOUND, SETUP_MARK, BuildFacts, LaunchFacts, NodeFacts, Outcome
 from hpclaunch.errors import RefusedError
 from hpclaunch.host.host_interface import Host, NoAnswerError
+from hpclaunch.json_document import document_of
 from hpclaunch.package_data import resource_dir
 from hpclaunch.remote.probe import GPU_TOOLS, IMPORT_LIMIT_S, TOOL_LIMIT_S
 from hpclaunch.scheduler.job_header import Line
@@ -70,13 +71,8 @@ def run_command(place: Place, argv: Sequence[str], limit_s: float, launcher: Seq
         return Outcome(exit_code=124, timed_out=True, limit_s=limit_s)
     except RefusedError as error:
         return Outcome(exit_code=NOT_FOUND, stderr=error.message, limit_s=limit_s)
-    return Outcome(
-        exit_code=answer.exit_code,
-        stdout=answer.stdout,
-        stderr=answer.stderr,
-        timed_out=answer.exit_code in (124, 137) and time.monotonic() - start >= limit_s,
-        limit_s=limit_s,
-    )
+    timed_out = answer.exit_code in (124, 137) and time.monotonic() - start >= limit_s
+    return document_of(Outcome, answer, timed_out=timed_out, limit_s=limit_s)
 
 
 def run_probe(place: Place, *words: str, limit_s: float, launcher: Sequence[str] = ()) -> Outcome:

@@ -66,14 +66,11 @@ def _check_request(options: dict[str, Any]) -> CheckRequest:
         site=site,
         environment=asked or (profile.environment if profile else None),
         job_file=str(file) if file is not None else None,
-        python=options["python"],
         mpi_plugin=_open_plugin(profile, options) if profile else None,
         require=parse_require(options["require"]),
-        nodes=options["nodes"],
-        space=options["space"],
-        allreduce=options["allreduce"],
         without_ranks=options["alone"],
         import_limit_s=options["limit"],
+        **{key: options[key] for key in ("python", "nodes", "space", "allreduce")},
         **({} if name in (None, "horovod") else other_framework),
     )
 

@@ -127,14 +127,8 @@ def _request(options: Mapping[str, Any], topology: NodeTopology) -> BindingReque
     tasks = options["tasks_per_node"]
     if tasks is None:
         tasks = len(topology.gpus) or len(nodes_with_cores) or 1
-    return BindingRequest(
-        tasks_per_node=tasks,
-        cpus_per_task=options["cpus_per_task"],
-        gpus_per_task=options["gpus_per_task"],
-        threads_per_core=options["threads_per_core"],
-        order=options["order"],
-        share_cores=options["share_cores"],
-    )
+    more = {name: options[name] for name in BindingRequest.__struct_fields__}
+    return BindingRequest(**{**more, "tasks_per_node": tasks})
 
 
 def _bind(options: Mapping[str, Any], topology: NodeTopology, request: BindingRequest) -> NodeBinding:

@@ -15,6 +15,7 @@ from hpclaunch.cpuset import format_cpu_list, to_mask
 from hpclaunch.errors import BadInputError
 from hpclaunch.job.binding_report import NOT_JUDGED, RankReport, readable_cpus
 from hpclaunch.job.job_documents import VerifyDocument
+from hpclaunch.json_document import document_of
 from hpclaunch.observe.attached_gpus import GPU_SHARED, NO_SUCH_GPU, SeenGpus, gpus_of_ranks
 from hpclaunch.observe.attached_nodes import AttachedNode, Process
 from hpclaunch.plural import listed
@@ -355,18 +356,10 @@ def _memory_verdict(mems: str, here: set[int | None]) -> str:
 
 def _details(one: _Rank) -> RankDetails:
     threads = sum((Counter(process.threads) for process in one.working), Counter[str]())
-    return RankDetails(
-        rank=one.rank,
-        step=one.step,
-        host=one.host,
-        pid=one.main.pid,
-        program=one.main.program,
-        processes=len(one.working),
-        threads=sum(threads.values()),
-        thread_cpus=threads,
-        devices=tuple(sorted({device for process in one.working for device in process.devices})),
-        variables=one.main.variables,
-    )
+    opened = tuple(sorted({device for process in one.working for device in process.devices}))
+    counts = {"processes": len(one.working), "threads": sum(threads.values()), "thread_cpus": threads}
+    whose = {"rank": one.rank, "step": one.step, "host": one.host}
+    return document_of(RankDetails, one.main, devices=opened, **whose, **counts)
 
 
 def _finding(reports: dict[tuple[str, int], RankReport], ranks: list[_Rank]) -> tuple[str, bool]:

@@ -302,9 +302,8 @@ class LaunchPlan(JobLayout, frozen=True, kw_only=True):
     problems: tuple[Problem, ...] = ()
 
 
-_COUNTS = {"nodes": 1, "tasks": 1, "tasks_per_node": 1, "gpus_per_task": 0, "cpus_per_task": 1} | {
-    "threads_per_core": 1
-}
+_ONE_OR_MORE = ("nodes", "tasks", "tasks_per_node", "cpus_per_task", "threads_per_core")
+_COUNTS = {**dict.fromkeys(_ONE_OR_MORE, 1), "gpus_per_task": 0}
 """Count -> its least value."""
 
 

@@ -235,10 +235,8 @@ def _vendor(gpus: NodeGpus | None) -> Vendor | None:
     words = (gpus.type or "") if gpus else ""
     if gpus and gpus.are_slices:
         return "nvidia"
-    for vendor, pattern in _VENDORS.items():
-        if re.search(rf"(^|[^a-z0-9])({pattern})($|[^a-z0-9])", words.lower()):
-            return vendor
-    return None
+    forms = {vendor: rf"(^|[^a-z0-9])({pattern})($|[^a-z0-9])" for vendor, pattern in _VENDORS.items()}
+    return next((vendor for vendor, form in forms.items() if re.search(form, words.lower())), None)
 
 
 def _binding(base: Binding, gpus: NodeGpus | None, facts: ClusterFacts) -> Binding:

@@ -67,7 +67,9 @@ def _failed(failure: Failure, ranks: int) -> Iterator[tuple[str, str]]:
     if failure.where:
         yield "where", failure.where
     stderr = f"in stderr of rank {failure.stderr_rank}" if failure.candidates else "in stderr"
-    first = f"in {failure.file}" if failure.file else stderr if failure.stderr_lines else "in log"
+    file = failure.file or ""
+    shown = f"in {'...' * (len(file) > 50)}{file[-50:]}" * bool(file)
+    first = shown or (stderr if failure.stderr_lines else "in log")
     names = {failure.stderr_lines or failure.file_lines: "in log", 0: first}
     for number, line in enumerate(failure.lines):
         yield names.get(number, ""), line

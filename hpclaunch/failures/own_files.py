@@ -1,11 +1,12 @@
 """Errors that a program wrote only into its own log files, and whose files these are."""
 
 import re
+import signal
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 
 from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.failures import known_errors as known
-from hpclaunch.failures.failed_ranks import FailedRank, failed_ranks, ranks_named
+from hpclaunch.failures.failed_ranks import FAULTS, FailedRank, failed_ranks, ranks_named
 from hpclaunch.failures.known_errors import error_of, log_words
 from hpclaunch.failures.log_events import Event, Line, events, matches, refined
 from hpclaunch.failures.rank_labels import by_rank
@@ -24,7 +25,9 @@ def verdict_of_all(log: FailureLog, *, failed: bool, ranks: int = 0, nodes: int 
 
 def tells_why(found: Verdict) -> bool:
     """Return whether a verdict has a rank's own error, not its end alone, or an error that follows."""
-    error = found.error
+    error, code = found.error, found.failed.exit_code if found.failed else None
+    if code in (*FAULTS, 128 + signal.SIGKILL):
+        return True  # it did not end by an exception
     if error is None or error.follows or error.cause in _NOT_WHY or _missed(found.lines):
         return False
     return bool(found.where) or _says_an_error(found)
@@ -76,10 +79,9 @@ def _ends_its_rank(event: Event, named: Set[str]) -> bool:
 
 
 def _chosen(files: Iterable[Event], named: Set[str]) -> list[Event]:
-    """Return the errors of named ranks, else of known ones that do not wait, else all, if of one cause."""
-    waits = log_words("may_follow").search
+    """Return the errors of named ranks, else of known ones, else all, if of one cause."""
     found = [event for event in files if _ends_its_rank(event, named)]
-    orders = [(e.rank not in named, e.rank is None, bool(waits(e.lines[0]))) for e in found]
+    orders = [(event.rank not in named, event.rank is None) for event in found]
     chosen = [event for event, order in zip(found, orders, strict=True) if order == min(orders)]
     return chosen if len({event.error.cause for event in chosen if not event.rank}) < 2 else []
 
@@ -99,8 +101,12 @@ def errors_of_files(texts: Mapping[str, Sequence[str]], *, ranks: int, nodes: in
 
 
 def _rank(event: Event, of_name: str | None, lines: Sequence[str], ranks: int) -> str | None:
-    """Return the rank that an error's words accuse, or that of its file's name, unless others disagree."""
-    own = {event.accused} & {*map(str, range(ranks))} or {of_name}
+    """Return the rank that an error's words accuse, or that of its file's name, unless others disagree.
+
+    Of an exception that may only have lost another rank, or waited for it, the name tells nothing.
+    """
+    accused = {event.accused} & {*map(str, range(ranks))}
+    own = accused or {None if log_words("may_follow").search(event.lines[0]) else of_name}
     labels = {label for label, _ in by_rank(lines) if label and label.isdigit()} - {of_name}
     others = {*labels, None if _missed(event.lines) else of_name} - {None, *own}
     return None if others else own.pop()
@@ -168,10 +174,11 @@ def _begin(text: str) -> str:
 
 
 def _is_caught(event: Event, lines: Sequence[Line]) -> bool:
-    """Whether an exception is announced by a warning, or by words that say that it is of no account."""
+    """Whether an exception is announced by a warning, or words that it is of no account, or of a signal."""
     before = "".join(text for _, text in lines[max(0, event.start - 1) : event.start])
     warned = event.traced and log_words("harmless").search(before)
-    return event.caught or bool(warned) or event.error.cause in known.ABORTED_ITSELF
+    ended = any(map(log_words("ended_by_a_signal").search, event.lines))
+    return event.caught or bool(warned) or ended or event.error.cause in known.ABORTED_ITSELF
 
 
 def _usual(text: str) -> bool:

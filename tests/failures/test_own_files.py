@@ -113,6 +113,8 @@ AFTER = "2026-11-29 13:00:11,000 "
         ((*logged(LOST[0]), *trace("AttributeError: 'NoneType' object has no attribute 'barrier'")), None),
         (TIMED_OUT, None),
         ((*STEPS, *trace("KeyboardInterrupt")), None),
+        ((*STEPS, *trace("md.Stopped: SIGTERM after 12 steps")), None),
+        ((*STEPS, *trace("SystemExit: 143")), None),
         (STEPS, None),
     ],
 )  # fmt: skip
@@ -160,6 +162,11 @@ def test_a_bare_exit_code_and_the_file_of_that_rank_or_of_another_one() -> None:
     assert (line.rank, line.lines) == ("2", ("ERROR: negative volume in cell 77",))
     other = judged(log._replace(files=files({"rank3.log": BAD})))
     assert (other.rank, other.candidates, other.file) == (None, "2-3", "rank3.log")
+    # Of a neighbour that is gone, or where a signal ended the reported rank.
+    lost = log._replace(files=files({"rank3.log": logged("RuntimeError: the left peer is gone")}))
+    assert (judged(lost).rank, judged(lost).file) == ("2", "rank3.log")
+    killed = FailureLog(ended((2, 137)), ("step 1",), files=files({"rank3.log": BAD}))
+    assert (judged(killed).rank, cause(judged(killed)), judged(killed).file) == ("2", "killed", None)
     # A line alone, of a rank that no launcher reports, does not say that the rank ended.
     assert judged(log._replace(files=files({"rank3.log": ("ERROR: no plot",)}))).file is None
 
@@ -172,6 +179,8 @@ def test_several_ranks_with_errors_are_candidates() -> None:
     assert (alike.candidates, alike.ranks_alike) == ("1-2", 2)
     waits = logged("TimeoutError: no answer of the data server")
     assert judged(log._replace(files=files({"rank1": waits, "rank2": BAD}))).rank == "2"
+    alone = judged(log._replace(files=files({"rank1": waits})))
+    assert (alone.rank, alone.candidates, alone.file) == (None, None, "rank1")
 
 
 def test_no_rank_is_named_where_the_names_do_not_tell_it() -> None:

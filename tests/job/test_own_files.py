@@ -98,6 +98,8 @@ def test_a_line_of_json_and_a_job_of_another_program_in_the_folder(record: JobRe
     shown = dict(_failed(failure, 4))
     assert shown["in logs/2/events.jsonl"].startswith("KeyError: 'depth'")
     assert (error_words(log) or "").endswith("(in logs/2/events.jsonl)")
+    long = replace(failure, file=f"logs/{'x' * 60}/rank_2.log")
+    assert f"in ...{'x' * 39}/rank_2.log" in dict(_failed(long, 4))
 
 
 def test_nothing_is_asked_where_words_tell_why_or_the_job_is_another(

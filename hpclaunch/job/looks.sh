@@ -86,7 +86,7 @@ own_files() {
       \( -name '.*' -o -name "${1##*/}" -o -name '*venv*' -o -name 'site-packages' -o -name '__pycache__' -o -name 'node_modules' \
       -o -iname '*checkpoint*' -o -iname '*ckpt*' -o -name "*
 *" \) -prune -o -type f -path '*[0-9]*' ! -name '*.py' ! -name '*.pt' ! -name '*.npy' ! -name '*.h5' ! -name '*.nc' \
-      ! -name '*.safetensors' -user "$(id -u)" -size +0 -newer "$start" ! -newer "$end" -print 2> /dev/null |
+      ! -name '*.safetensors' -user "$(id -u)" -newer "$start" ! -newer "$end" -print 2> /dev/null |
       head -n 400 | while IFS= read -r file; do
         printf '%s\000' "${file#./}"
         if [ "$sent" -lt 64 ] && tail -c 65536 -- "$file" | grep -qIE -e "$ERRORS"; then

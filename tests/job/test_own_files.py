@@ -76,6 +76,13 @@ def test_files_of_the_job_in_its_working_folder_alone_are_read(record: JobRecord
     }
 
 
+def test_an_empty_file_counts_among_those_of_like_names(record: JobRecord, tmp_path: Path) -> None:
+    """Those of ranks that had nothing to write."""
+    for rank in range(4):
+        write(tmp_path / "work" / f"trials-{rank}.log", ERROR if rank == 1 else "")
+    assert {name: event.rank for name, event in read(record).items()} == {"trials-1.log": "1"}
+
+
 def test_the_ends_of_64_files_are_read_at_most_those_with_an_error(record: JobRecord, tmp_path: Path) -> None:
     for rank in range(90):
         write(tmp_path / "work" / f"rank_{rank}.log", ERROR if rank % 10 else "2026 INFO step 1\n")

@@ -196,7 +196,7 @@ def with_own_files(
 
     wanted = {each.folder: each for each in records if _is_untold(each, logs)}
     names = (text for folder, each in wanted.items() for text in (folder, each.workdir))
-    parts = iter(look(host, "own_files", names, _patterns()))
+    parts = iter(look(host, "own_files", names, {"LC_ALL": "C"}))
     for folder in filter(None, parts):
         texts = {name: text.splitlines() for name, text in zip(iter(parts.__next__, ""), parts, strict=False)}
         found = errors_of_files(texts, ranks=wanted[folder].tasks, nodes=wanted[folder].nodes)

@@ -26,6 +26,8 @@ _SHELL_SCRIPT = re.compile(r"#!\s*\S*/(env\s+)?(ba|k|z)?sh\b")
 _OF_TOOLS = re.compile(TABLE["texts_of_tools"])
 _OPEN_WORD = re.compile("|".join(TABLE["open_words"]))
 _PLACEHOLDER = re.compile("|".join([*TABLE["placeholders"], *TABLE["open_words"]]))
+_OF_TEMPLATES = ("{%", "{#", "<%", "% ")
+"""Beginnings of lines of a template's own language."""
 _COUNTS = TABLE["counts"].split()
 _OF_A_PROGRAM = re.compile("|".join(TABLE["filled_in_by_programs"]))
 BROKEN_SHEBANG = re.compile(r"(?!#!)[^\w\n]*((?:usr/)?bin/[^\n]*)")
@@ -311,7 +313,7 @@ def _command_lines(text: str, shell: Shell) -> list[int]:
         command.line
         for command in shell.commands
         if (command.assignments or [word.raw for word in command.words] not in ([], ["..."]))
-        and not text.startswith(("{%", "{#"), command.start)  # a line of a template's own language
+        and not text.startswith(_OF_TEMPLATES, command.start)
     ]
 
 

@@ -6,6 +6,7 @@ import shlex
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import takewhile
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -59,6 +60,8 @@ Problem = Literal["stray", "comment", "equals", "empty"]
 """Mistakes in the form of an option. stray: a word that is neither option nor value. comment: one in a line
 of a scheduler that has none. equals: ``-n=4``, whose value is then ``=4``. empty: its value is missing."""
 
+DASH = re.compile("[\u2010-\u2015\u2212\ufe63\uff0d]")
+"""A dash of a text, which begins no option."""
 COMPONENT_SEPARATORS = ("hetjob", "packjob")
 """Slurm's words between the components of a heterogeneous job; their options have no other name."""
 
@@ -214,6 +217,7 @@ class DirectiveReader(msgspec.Struct, frozen=True, kw_only=True):
     def read_text(self, text: str) -> Iterator[DirectiveOption]:
         """Yield the options of a directive line's text after the sentinel."""
         text = re.sub(_PLACEHOLDER, lambda match: re.sub(r"\s+", "_", match[0]), text)
+        text = re.sub(rf"(?<!\S)--?(?={DASH.pattern})", "", text)
         plain, hash_sign, comment = _without_comment(text, self.comment_in_words)
         yield from self.read(_split(plain))
         if hash_sign and not self.comments:
@@ -242,7 +246,7 @@ def read_after_ok(text: str) -> After | None:
 # Escaped signs, texts in quotes, and what may be a comment or a field.
 _PIECES = re.compile(r"""\\.|"[^"]*"?|'[^']*'?|#+\w*#*""")
 # A placeholder of several words, such as <your project> or [budget code], is one word.
-_PLACEHOLDER = r"<[A-Za-z][^<>\n]*>|\[[A-Za-z][^\[\]\n]*\]|\{\{[^{}\n]*\}\}"
+_PLACEHOLDER = r"<%[^\n]*?%>|\$\{ [^{}\n]*\}|<[A-Za-z][^<>\n]*>|\[[A-Za-z][^\[\]\n]*\]|\{\{[^{}\n]*\}\}"
 
 
 def _without_comment(text: str, in_words: bool) -> tuple[str, str, str]:
@@ -374,19 +378,32 @@ def word_counts(kind: str) -> dict[str, int]:
     return {name: count for count, names in rows.items() for name in names}
 
 
-def word_options(words: Sequence[str], values: Mapping[str, int]) -> Iterator[DirectiveOption]:
+def word_options(
+    words: Sequence[str], values: Mapping[str, int], joined: Sequence[str] = ()
+) -> Iterator[DirectiveOption]:
     """Yield options that are whole words after one dash, as those of bsub and of Grid Engine: ``-nnodes 2``.
 
-    ``values``: name -> how many words follow it. An unknown option is taken for one without. Never raises.
+    ``values``: name -> how many words follow it. What follows an unknown option is taken for its value.
+    ``joined``: the options to which a value may be joined, ``-n4``. Never raises.
     """
     rest = deque(words)
     while rest:
         word = rest.popleft()
-        name = word[1:]
-        if len(word) < 2 or not word.startswith("-"):
+        if len(word) > 1 and word.startswith("-"):
+            yield word_option(word, rest, values, joined)
+        else:
             yield DirectiveOption("", None, word, known=False, problem="stray")
-            continue
-        problem: Problem | None = "empty" if len(rest) < values.get(name, 0) else None
-        value = " ".join(rest.popleft() for _ in range(min(values.get(name, 0), len(rest))))
-        text = f"{word} {value}".strip()
-        yield DirectiveOption(name, value or None, text, known=name in values, problem=problem)
+
+
+def word_option(
+    word: str, rest: deque[str], values: Mapping[str, int], joined: Sequence[str] = ()
+) -> DirectiveOption:
+    """Return an option with its value, which is taken from the words behind it."""
+    name = word[1:]
+    behind = [*takewhile(lambda one: not one.startswith("-"), rest)]
+    behind = [rest.popleft() for _ in range(min(values.get(name, len(behind)), len(rest)))]
+    shorter = [one for one in joined if name.startswith(one)]
+    own = name if name in values else max(shorter, key=len, default=name)
+    value = name[len(own) :] or " ".join(behind)
+    problem: Problem | None = "empty" if values.get(name) and not value else None
+    return DirectiveOption(own, value or None, " ".join([word, *behind]), own in values, problem)

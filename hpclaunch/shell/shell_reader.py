@@ -68,7 +68,7 @@ def read_shell(text: str) -> Shell:
     """Read a script, and the scripts that it gives to other shells. Never raises."""
     newlines = [match.start() for match in re.finditer("\n", text)]
     shell = _read(text, range(len(text) + 1), newlines, (), 0)
-    shell.template = bool(shell.placeholders or re.search(r"\{%|%\([a-z_]+\)[sd]", text))
+    shell.template = bool(shell.placeholders or re.search(r"\{%|<%|%\([a-z_]+\)[sd]", text))
     return shell
 
 

@@ -50,7 +50,7 @@ def test_a_kind_of_gpu_that_all_nodes_have_is_no_open_point() -> None:
 @in_one_test(
     "head, said",
     [
-        ("#!/bin/sh\n#$ -pe impi 8\n#$ -jc pcc.168h\n", "line 3: pcc.168h: qsub has no such option"),
+        ("#!/bin/sh\n#$ -pe impi 8\n#$ -jc pcc.168h\n", "line 3: -jc pcc.168h: qsub has no such option"),
         ("#!/bin/sh\n#$ -pe impi 8\n#$ -tc 5\n", "line 3: -tc 5"),
         ("#!/bin/sh\n#PBS -l select=1:ncpus=8:gpu_type=V100:mem=9000gb\n", "line 2: mem of -l select"),
         ("#!/bin/sh\n#BSUB -R 'select[model=Xeon]' -n 4\n", "line 2: xeon of -R"),

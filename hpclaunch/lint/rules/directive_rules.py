@@ -9,7 +9,7 @@ from hpclaunch.lint.batch_script import BROKEN_SHEBANG, JOINED, Script, placehol
 from hpclaunch.lint.known_variables import OPTION_VALUES, TABLE
 from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, also_at, rule
 from hpclaunch.lint.program_words import runs
-from hpclaunch.scheduler.directive_reader import Directive, DirectiveOption, DirectiveReader
+from hpclaunch.scheduler.directive_reader import DASH, Directive, DirectiveOption, DirectiveReader
 from hpclaunch.scheduler.directive_readers import DIRECTIVE_READERS, READERS
 from hpclaunch.scheduler.registry import THIS_MACHINE
 
@@ -57,17 +57,27 @@ def _span(script: Script, line: int, text: str) -> tuple[int, int] | None:
 def directive_stray_word(context: Context) -> Iterator[Violation]:
     certain = context.profile or context.script.has_option("l:select")
     for found in _with_problem(context, "stray"):
-        message = f"{found.text}: {found.reader.submit_command} knows no such option"
-        tried = found.reader.kind not in TABLE["stray_words_untried"]
-        severity: Severity = "note" if tried and not re.match(TABLE["a_resource"], found.text) else "warning"
-        known = tried and (certain or found.reader.comments)
-        yield Violation(found.line, message, None, None if known else severity)
+        yield _stray(found, bool(certain))
     yield from _no_words(context.script)
     for match in _LIKE_A_BLANK.finditer(context.script.text):
         line, edits = context.script.line_at(match.end()), (Edit(match.end() - 1, match.end(), " "),)
         if line not in context.script.text_lines:
             message = "a sign that only looks like a blank is a part of the word"
             yield Violation(line, message, None, _in_text(context, match[0]), edits)
+
+
+def _stray(found: Directive, certain: bool) -> Violation:
+    """Report a stray word; behind a dash of a text an option is lost where it is not refused."""
+    dash = DASH.match(found.text)
+    tried = found.reader.kind not in TABLE["stray_words_untried"]
+    lost = dash or not tried or re.match(TABLE["a_resource"], found.text)
+    refused = tried and (certain or found.reader.comments)
+    severity: Severity | None = None if refused else "warning" if lost else "note"
+    if dash:
+        message = f"{found.text}: {dash[0]} is a dash of a text, not the sign of an option"
+        return Violation(found.line, message, "write `-`", severity)
+    message = f"{found.text}: {found.reader.submit_command} knows no such option"
+    return Violation(found.line, message, None, severity)
 
 
 def _no_words(script: Script) -> Iterator[Violation]:
@@ -262,7 +272,9 @@ def _of_other_form(rows: _Rows, options: Iterable[_Option]) -> Iterator[Violatio
         written = re.split(r"[=\s]", text)[0].removeprefix("--")  # an option may have an older name
         row = rows.get(written, rows.get(name))
         if row and _is_refused(row["form"], value):
-            yield Violation(line, f"{text}: {row['reads']}")
+            long = re.match(rf"-{re.escape(name)}([a-z]+)\b", text)
+            reads = f"it reads as -{name} {long[1]}, {row['reads']}" if long else row["reads"]
+            yield Violation(line, f"{text}: {reads}")
 
 
 def _options_of_srun(script: Script) -> Iterator[_Option]:
@@ -283,7 +295,7 @@ def _options_of_sbatch(script: Script) -> Iterator[_Option]:
 
 
 def _is_refused(form: str, value: str | None) -> bool:
-    if not value or JOINED.search(value):
+    if not value or JOINED.search(value) or value.startswith("="):  # directive-equals reports it
         return False
     if re.search(r"[$?]", value) and r"\$" not in form:  # its value is not known
         return False

@@ -209,8 +209,12 @@ def _refused(rows: list[dict[str, Any]], forms: re.Pattern[str], context: Contex
         if command.name not in own and (found := forms.match(_DESCRIPTOR.sub("", text))):
             row = rows[int(str(found.lastgroup)[1:])]
             if _holds(row, context, command):
-                message = f"{text[:60]}: {row['says']}"
-                yield Violation(command.line, message, row.get("write"), row.get("severity"))
+                line, shown = command.line, text[:60]
+                if found.end() > len(shown):
+                    last = found[0].split()[-1]
+                    at = script.text.find(last, command.start, command.end)
+                    line, shown = script.line_at(max(at, command.start)), f"{command.name} ... {last}"
+                yield Violation(line, f"{shown}: {row['says']}", row.get("write"), row.get("severity"))
 
 
 def _slips(names: str) -> str:

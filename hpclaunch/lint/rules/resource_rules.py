@@ -33,6 +33,9 @@ _DEFAULT_QOS = "normal"
 """A QOS that Slurm's database has from the start (slurm.schedmd.com/qos.html)."""
 _NOT_JUDGED = re.compile(rf"(?i)(unlimited|infinite|-1)$|.*(\$|{JOINED.pattern})")
 """No limit, a variable, or a sign that is reported."""
+_VARIABLE = re.compile(r"\$(?:[A-Za-z_]\w*|\{(?! |\w+[.(])[^}]*\}?|\([^)]*\)?)|`[^`]*`?")
+_FILES_OF_LSF = (("lsf", "output"), ("lsf", "error"))
+_LSF_SAYS: tuple[str, Severity] = ("is not one of the patterns of bsub, %J and %I", "warning")
 # A short one is too similar to the first word of many comments.
 _LONG_SENTINELS = [reader.sentinel for reader in DIRECTIVE_READERS if len(reader.sentinel) > 4]
 _OTHER_SENTINELS = ("YBATCH",)
@@ -404,13 +407,15 @@ def _misspelt_sentinels(script: Script) -> Iterator[Violation]:
 @rule("directive-variable")
 def directive_variable(context: Context) -> Iterator[Violation]:
     for found in context.script.directives:
-        variable = re.search(r"\$(?:[A-Za-z_]\w*|\{[^}]*\}?|\([^)]*\)?)|`[^`]*`?", found.value or "")
-        allowed = found.reader.dollar_options
+        variable = _VARIABLE.search(found.value or "")
+        of_lsf = (found.reader.kind, found.role) in _FILES_OF_LSF
+        allowed = () if of_lsf else found.reader.dollar_options
         if allowed is None or not found.active or not variable or found.name in allowed:
             continue
         if variable[0].lstrip("${").startswith(f"{found.reader.sentinel}_"):
             continue  # some schedulers replace their own variables in the names of files
-        yield Violation(found.line, f"{found.text}: {variable[0]} is not expanded in a directive")
+        said, severity = _LSF_SAYS if of_lsf else ("is not expanded in a directive", None)
+        yield Violation(found.line, f"{found.text}: {variable[0]} {said}", severity=severity)
 
 
 @rule("output-folder-missing")

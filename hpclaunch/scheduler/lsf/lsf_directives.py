@@ -9,6 +9,7 @@ from hpclaunch.scheduler import directive_reader
 
 # bsub has some 100 options, so one that is not in the table is not called wrong.
 _VALUES = directive_reader.word_counts("lsf")
+_JOINED = [name for name, count in _VALUES.items() if count]
 _GPU_COUNT = re.compile(r"\bnum=(\d{1,6})\b")
 _GPU_RESOURCE = re.compile(r"\bngpus(?:_\w+)?=(\d{1,6})\b")
 """In ``rusage``, of a host or of each slot, as the cluster decides: the same for a job of one slot."""
@@ -77,7 +78,8 @@ def _write_mail(events: frozenset[directive_reader.MailEvent], user: str | None)
 DIRECTIVES = directive_reader.DirectiveReader(
     **directive_reader.DirectiveReader.facts("lsf"),
     read=lambda words: (
-        replace(option, known=option.name != "") for option in directive_reader.word_options(words, _VALUES)
+        replace(option, known=option.name != "")
+        for option in directive_reader.word_options(words, _VALUES, _JOINED)
     ),
     requested=_requested,
     dashes="-",

@@ -3,6 +3,7 @@
 import re
 from collections import deque
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from hpclaunch.scheduler import directive_reader
@@ -10,13 +11,16 @@ from hpclaunch.scheduler import directive_reader
 # Letters of options that take a value.
 # Both PBS' and Torque's: qsub of PBS has no -b, -d, -D, -F, -t and refuses them by name.
 _VALUED = frozenset("aAbcCdDeFGijJkKlLmMNopPqQrRStTuvwWY")
+_FLAGS = frozenset("EfhInVxXz")
 
 
 def _read(words: Sequence[str]) -> Iterator[directive_reader.DirectiveOption]:
     rest = deque(words)
     while rest:
         word = rest.popleft()
-        if re.match(r"-[A-Za-z]", word):
+        if word[:1] == "-" and word[1:2] in _FLAGS and not _FLAGS.issuperset(word[1:]):
+            yield directive_reader.word_option(word, rest, {})  # qsub has no -npernode
+        elif re.match(r"-[A-Za-z]", word):
             yield from _option(word, rest)
         else:
             yield directive_reader.DirectiveOption("", None, word, known=False, problem="stray")
@@ -54,7 +58,8 @@ class _Chunk(NamedTuple):
 
 
 def _requested(directives: Sequence[directive_reader.Directive]) -> directive_reader.RequestedResources:
-    walltime = directive_reader.given_number(directives, "l:walltime", pbs_time_s)
+    days = {"l:select", "l:place", "J"}.isdisjoint(one.name for one in directives)
+    walltime = directive_reader.given_number(directives, "l:walltime", partial(pbs_time_s, days=days))
     select = directive_reader.last_directive(directives, "l:select") or directive_reader.last_directive(
         directives, "l:nodes"
     )
@@ -85,13 +90,16 @@ def _requested(directives: Sequence[directive_reader.Directive]) -> directive_re
     )
 
 
-def pbs_time_s(text: str) -> int | None:
-    """Read a time as PBS does (man pbs_resources): seconds, M:S or H:M:S."""
-    match = re.fullmatch(r"(?:(?:(\d{1,6}):)?(\d{1,6}):)?(\d{1,9})(?:\.\d+)?", text.strip())
-    if match is None:
+def pbs_time_s(text: str, *, days: bool = False) -> int | None:
+    """Read a time as PBS does (man pbs_resources): seconds, M:S or H:M:S.
+
+    ``days``: also D:H:M:S, which TORQUE 2.5 to 6.1 reads, and OpenPBS 18 to 23 refuses (decode_time of both).
+    """
+    match = re.fullmatch(r"(?:(?:(?:(\d{1,6}):)?(\d{1,6}):)?(\d{1,6}):)?(\d{1,9})(?:\.\d+)?", text.strip())
+    if match is None or (match[1] and not days):
         return None
-    hours, minutes, seconds = (int(part or 0) for part in match.groups())
-    return (hours * 60 + minutes) * 60 + seconds
+    given, hours, minutes, seconds = (int(part or 0) for part in match.groups())
+    return ((given * 24 + hours) * 60 + minutes) * 60 + seconds
 
 
 _SIZE = re.compile(r"(\d+)([kmgtp]?)([bw]?)", re.IGNORECASE)

@@ -1,0 +1,5 @@
+#!/bin/bash
+#$ -notify -V -cwd
+#$ -now n -pe mpi 8
+mpirun -np $NSLOTS ./app
+# site: unknown

@@ -1,0 +1,6 @@
+#!/bin/bash
+#BSUB -n 1
+#BSUB -E "mkdir $HOME/x"
+#BSUB -cwd $HOME/run
+./app
+# site: unknown

@@ -1,0 +1,6 @@
+#!/bin/bash
+#BSUB -n 8
+#BSUB -npernode 4
+mpirun ./app
+# site: unknown
+# expect: 3 option-value-refused

@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from hpclaunch.framework_table import GOALS
-from hpclaunch.json_document import Document
+from hpclaunch.json_document import Document, document_of
 from hpclaunch.site.schema import Offer, SiteProfile
 
 Way = Literal["in the setup", "taken by submit", "to install", "none", "unknown"]
@@ -58,10 +58,8 @@ def _row(profile: SiteProfile, goal: str) -> SiteSoftware:
     page, checked = (source.url, source.checked) if source else (None, None)
     if offer is not None:
         held = ", ".join(f"{name} {version}" for name, version in offer.versions.items())
-        way, since, note = _way(offer), offer.since, offer.note
-        return SiteSoftware(
-            goal=goal, way=way, holds=held, since=since, page=page, checked=checked, note=note
-        )
+        words = {"goal": goal, "way": _way(offer), "holds": held}
+        return document_of(SiteSoftware, offer, page=page, checked=checked, **words)
     from hpclaunch.software.install_plan import plan_install  # a job that has its software needs no plan
 
     plan = plan_install(profile, goal)

@@ -1,6 +1,5 @@
 """Measurements of a finished job of a study: seconds of a step, its cost, and what makes it comparable."""
 
-import datetime as dt
 import hashlib
 import json
 import math
@@ -133,20 +132,13 @@ def _work(study: StudyFile, record: JobRecord) -> float:
     return batch * record.tasks if study.kind == "weak" else batch
 
 
-def elapsed_s(record: JobRecord) -> float:
-    """Return the seconds from a job's start to its end."""
-    if record.started is None or record.ended is None:
-        raise BadInputError(f"job {record.id}: its start and end are not known", "use --metric")
-    start, end = (dt.datetime.fromisoformat(text) for text in (record.started, record.ended))
-    return max((end - start).total_seconds(), 1e-3)
-
-
 def known_elapsed_s(record: JobRecord) -> float:
     """Return the seconds of a job; raises BadInputError for less than one, since they are whole numbers."""
-    seconds = elapsed_s(record)
-    if seconds < 1:
+    if record.ended is None or record.elapsed_s is None:
+        raise BadInputError(f"job {record.id}: its start and end are not known", "use --metric")
+    if record.elapsed_s < 1:
         raise BadInputError(f"job {record.id} took less than a second: its elapsed time is not known better")
-    return seconds
+    return record.elapsed_s
 
 
 def _cost(record: JobRecord) -> float | None:
@@ -155,9 +147,9 @@ def _cost(record: JobRecord) -> float | None:
 
 
 def _node_hours(record: JobRecord) -> float | None:
-    if record.started is None or record.ended is None:
+    if record.ended is None or record.elapsed_s is None:
         return None
-    return record.nodes * elapsed_s(record) / 3600
+    return record.nodes * max(record.elapsed_s, 1e-3) / 3600
 
 
 _SIZES = ("nodes", "tasks", "tasks_per_node", "name", "command", "after", "after_any", "time")

@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import msgspec
+
 from hpclaunch.cpuset import MAX_CPU, CpuSet, parse_mask
 from hpclaunch.errors import BadInputError
 from hpclaunch.package_data import note_text
@@ -40,7 +42,7 @@ def read(text: str, origin: str) -> Partial:
     fields = list(_json_fields(document, origin)) if document else _text_fields(lines, table is not None)
     if not fields and table is None:
         raise BadInputError(f"{origin}: this is not the output of lscpu", _HINT)
-    return _join(fields, table or _NO_TABLE, origin)
+    return _join(fields, table, origin)
 
 
 def _text_fields(lines: list[tool.Line], has_table: bool) -> list[_Field]:
@@ -75,23 +77,20 @@ def _walk(entries: list[object], origin: str, depth: int) -> Iterator[_Field]:
             yield from _walk(children, origin, depth + 1)
 
 
-def _join(fields: list[_Field], table: "_Table", origin: str) -> Partial:
+def _join(fields: list[_Field], table: Partial | None, origin: str) -> Partial:
     values: dict[str, list[_Field]] = {}
     for field in fields:
         values.setdefault(field.key, []).append(field)
-    notes = list(table.notes)
     as_masks = _prints_masks(fields)
     numa = _numa_lists(fields, as_masks)
     online_list = _single(values, "On-line CPU(s) list") or _single(values, _MASK_KEY)
     stated_online = _cpus(online_list.line, as_masks) if online_list else None
-    if table is _NO_TABLE and not numa and stated_online is None:
+    if table is None and not numa and stated_online is None:
         raise BadInputError(f"{origin}: neither NUMA nodes nor a list of CPUs", _HINT)
-    if _is_translated(fields):
-        notes.append(note_text("lscpu: translated", origin=origin))
-    return Partial(
-        kind=KIND,
-        origin=origin,
-        cores=table.cores,
+    table = table or Partial(kind=KIND, origin=origin)
+    translated = [note_text("lscpu: translated", origin=origin)] * _is_translated(fields)
+    return msgspec.structs.replace(
+        table,
         online=_common(table.online, stated_online),
         cpu_count=_number(values, "CPU(s)"),
         threads_per_core=_number(values, "Thread(s) per core"),
@@ -102,7 +101,7 @@ def _join(fields: list[_Field], table: "_Table", origin: str) -> Partial:
         l3_instances=_l3_instances(values),
         numa_nodes=numa or table.numa_nodes,
         numa_count=_number(values, "NUMA node(s)"),
-        notes=tuple(notes),
+        notes=(*table.notes, *translated),
     )
 
 
@@ -172,18 +171,6 @@ def _cpus(value: tool.Line, as_masks: bool) -> CpuSet:
     return tool.cpus_by(parse_mask, value, "masks look like 0xff")
 
 
-class _Table(NamedTuple):
-    """The content of the ``-p`` form."""
-
-    cores: tuple[Core, ...] | None
-    online: CpuSet | None
-    numa_nodes: tuple[NumaNode, ...] | None
-    notes: tuple[str, ...]
-
-
-_NO_TABLE = _Table(cores=None, online=None, numa_nodes=None, notes=())
-
-
 class _Row(NamedTuple):
     """One CPU of the ``-p`` form."""
 
@@ -195,7 +182,7 @@ class _Row(NamedTuple):
     l3: str | None
 
 
-def _table(lines: list[tool.Line], origin: str) -> _Table | None:
+def _table(lines: list[tool.Line], origin: str) -> Partial | None:
     """Read the first ``# CPU,Core,...`` table; None where there is none."""
     headers = [(i, match.group(1)) for i, line in enumerate(lines) if (match := _TABLE.match(line.text))]
     if not headers:
@@ -208,7 +195,10 @@ def _table(lines: list[tool.Line], origin: str) -> _Table | None:
     if not rows:
         raise lines[first].bad("a header of lscpu -p without rows", _HINT)
     notes = (f"lscpu ({origin}): several tables; the first was read",) if len(headers) > 1 else ()
-    return _Table(_table_cores(rows, header), frozenset(rows), _table_nodes(rows), notes)
+    cores, nodes = _table_cores(rows, header), _table_nodes(rows)
+    return Partial(
+        kind=KIND, origin=origin, cores=cores, online=frozenset(rows), numa_nodes=nodes, notes=notes
+    )
 
 
 def _rows(lines: list[tool.Line], header: list[str]) -> dict[int, _Row]:

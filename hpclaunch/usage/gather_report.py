@@ -185,11 +185,3 @@ def _timeline(
         return summarised(timeline_of(record, read), places, (), record.id), []
     except BadInputError as error:
         return None, [f"the timelines are not read: {error.message}"]
-
-
-def planned(record: JobRecord, *path: str) -> Any:
-    """Return a value of the recorded plan; None where an older version did not record it."""
-    value: Any = record.plan
-    for name in path:
-        value = value.get(name) if isinstance(value, dict) else None
-    return value

@@ -16,7 +16,7 @@ from hpclaunch.plural import counted
 from hpclaunch.scheduler.scheduler_interface import AccountedJob, array_state
 from hpclaunch.site.schema import Billing
 from hpclaunch.units import format_bytes, rounded
-from hpclaunch.usage.gather_report import JobFacts, Progress, planned
+from hpclaunch.usage.gather_report import JobFacts, Progress
 from hpclaunch.usage.next_request import next_requests
 from hpclaunch.usage.node_samples import NodeFile
 from hpclaunch.usage.node_use import job_energy, mean, node_use, others_busy, over_time, rank_uses
@@ -149,8 +149,8 @@ def _spans(facts: JobFacts) -> list[tuple[str | None, str | None]]:
 
 def _limit(facts: JobFacts) -> int | None:
     limit = next((job.limit_s for job in facts.accounted if job.limit_s), None)
-    if limit is None and facts.record is not None and facts.record.machine is None:
-        limit = planned(facts.record, "walltime_s")
+    if limit is None and facts.record is not None:
+        limit = facts.record.limit_s
     return limit if isinstance(limit, int) else None
 
 
@@ -269,8 +269,8 @@ def _last(times: JobTimes) -> dt.datetime | None:
 def billing_of(record: JobRecord) -> Billing | None:
     """Return the site's rule as it was when the job was submitted; None: none can be read."""
     try:
-        return msgspec.convert(planned(record, "profile", "billing"), Billing)
-    except msgspec.ValidationError:
+        return msgspec.convert(record.plan["profile"]["billing"], Billing)
+    except (LookupError, TypeError, msgspec.ValidationError):  # an older version did not record it
         return None
 
 

@@ -131,13 +131,14 @@ def test_a_size_whose_jobs_all_failed_ends_the_study() -> None:
 
 
 def test_elapsed_time_of_less_than_a_second_measures_nothing() -> None:
-    def record(start: str, end: str) -> Any:
-        day = "2026-11-22T10:00:"
-        return SimpleNamespace(id="j1", started=f"{day}{start}+00:00", ended=f"{day}{end}+00:00")
+    def record(elapsed_s: int | None) -> Any:
+        return SimpleNamespace(id="j1", ended="2026-11-22T10:00:09+00:00", elapsed_s=elapsed_s)
 
-    assert known_elapsed_s(record("07", "09")) == 2
+    assert known_elapsed_s(record(2)) == 2
     with pytest.raises(BadInputError, match="job j1 took less than a second"):
-        known_elapsed_s(record("07", "07"))
+        known_elapsed_s(record(0))
+    with pytest.raises(BadInputError, match="job j1: its start and end are not known"):
+        known_elapsed_s(record(None))
 
 
 def test_ranks_of_several_gpus_are_not_gpus() -> None:

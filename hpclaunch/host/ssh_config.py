@@ -176,16 +176,12 @@ def _ask_ssh(address: Address, options: Sequence[str], stdin: str = "") -> Found
     except OSError as error:
         raise RefusedError(f"ssh cannot be run: {error.strerror}") from None
     if done.returncode != 0:
-        words = "\n".join(line.rstrip() for line in done.stderr.splitlines() if line.strip())
+        words = "\n".join(map(str.rstrip, filter(str.strip, done.stderr.splitlines())))
         raise BadInputError.case(
             "ssh: configuration", address=address, words=words or f"exit status {done.returncode}"
         )
-    return _settings(done.stdout)
-
-
-def _settings(text: str) -> Found:
     found: dict[str, list[str]] = {}
-    for line in text.splitlines():
+    for line in done.stdout.splitlines():
         keyword, _, value = line.partition(" ")
         found.setdefault(keyword.lower(), []).append(value)
     return found

@@ -60,15 +60,6 @@ class Configuration(msgspec.Struct, frozen=True):
     settings: LintSettings = LintSettings()
     file: Path | None = None
 
-    def excludes(self, path: Path) -> bool:
-        """Tell whether a script or folder is left out."""
-        if self.file is None or not self.settings.exclude:
-            return False
-        parts = Path(os.path.abspath(path)).relative_to(self.file.parent).parts
-        names = {*parts, *("/".join(parts[:end]) for end in range(2, len(parts) + 1))}
-        patterns = [pattern.rstrip("/") for pattern in self.settings.exclude]
-        return any(fnmatchcase(name, pattern) for name in names for pattern in patterns)
-
 
 class Configurations:
     """The configurations of scripts, each file read once."""
@@ -82,7 +73,13 @@ class Configurations:
 
     def excludes(self, path: Path) -> bool:
         """Tell whether a script or folder is left out."""
-        return self.of(path).excludes(path)
+        found = self.of(path)
+        if found.file is None or not found.settings.exclude:
+            return False
+        parts = Path(os.path.abspath(path)).relative_to(found.file.parent).parts
+        names = {*parts, *("/".join(parts[:end]) for end in range(2, len(parts) + 1))}
+        patterns = [pattern.rstrip("/") for pattern in found.settings.exclude]
+        return any(fnmatchcase(name, pattern) for name in names for pattern in patterns)
 
     def _in(self, folder: Path) -> Configuration:
         if folder not in self._known:

@@ -272,19 +272,14 @@ RULES: dict[str, tuple[Rule, Check]] = {}
 C = TypeVar("C", bound=Check)
 
 
-def register(rule: Rule, check: Check) -> None:
-    """Add a rule."""
-    if rule.id in RULES or not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", rule.id):
-        raise ValueError(f"rule id {rule.id!r} is taken or not in kebab case")
-    RULES[rule.id] = (rule, check)
-
-
 def rule(identifier: str, **computed: Any) -> Callable[[C], C]:
     """Register a check under its rule of ``rules/*.yaml``; ``computed``: fields made by code."""
 
     def add(check: C) -> C:
         made = msgspec.convert({"id": identifier, **_texts()[identifier], **computed}, Rule)
-        register(made, check)
+        if identifier in RULES or not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", identifier):
+            raise ValueError(f"rule id {identifier!r} is taken or not in kebab case")
+        RULES[identifier] = (made, check)
         check.__doc__ = check.__doc__ or made.what
         return check
 

@@ -48,15 +48,10 @@ def here_document(command: Command, body: Redirect, *, in_launch: bool = False) 
     return Written(command, body.line + 1, body.body or "", not quoted, in_launch)
 
 
-def _plain_line(value: Value) -> str:
-    """Return a value that is known and has one line; empty: it is something else."""
-    return value.plain if value.plain and "\n" not in value.plain else ""
-
-
 def text_of_shell(command: Command, word: Word, values: Values) -> Written:
     """Return the text that a launch gives to ``bash -c``, a script in the script, and what is pasted in."""
     raw, inside = word.raw, word.raw[1:-1]
-    if (raw == f"'{inside}'" and "'" not in inside) or raw == f'"{inside}"':
+    if re.fullmatch("'[^']*'", raw) or raw == f'"{inside}"':
         return Written(command, word.line, inside, expands=raw[0] == '"', in_launch=True)
 
     text, pasted = "", list[str]()
@@ -66,7 +61,7 @@ def text_of_shell(command: Command, word: Word, values: Values) -> Written:
             continue
         value = values.named(part.text, word.start)
         special = re.search(r"[\"'\\$`;&|<>(){}*?~#]", value.text) is not None
-        plain = _plain_line(value) if special and not part.operator else ""
+        plain = value.plain if special and not part.operator and "\n" not in value.text else ""
         text += plain or f"${{{part.text}{part.operator}}}"
         pasted += [part.text] * (special and not plain)
     return Written(command, word.line, text, expands=False, in_launch=True, pasted=tuple(pasted))

@@ -103,10 +103,11 @@ def _lines(document: StudyDocument, law: FittedLaw | None, largest: int) -> dict
     first, falls = document.points[0], document.kind == "strong"
     ratio = largest / first.size if largest > first.size else 2
     sizes = [first.size * ratio ** (n / _STEPS) for n in range(_STEPS + 1)]
+    curve = [(p, law.step(p), law.range_at(p)) for p in sizes] if law else []
     return {
         "ideal": [(p, first.step_s.median * (first.size / p if falls else 1)) for p in sizes],
-        "fitted": [(p, law.step(p)) for p in sizes] if law else [],
-        "band": _band(law, sizes) if law else [],
+        "fitted": [(p, seconds) for p, seconds, _ in curve],
+        "band": [(p, one.high) for p, _, one in curve] + [(p, one.low) for p, _, one in reversed(curve)],
     }
 
 
@@ -132,11 +133,6 @@ def _times(point: Point) -> tuple[float, float, float]:
 
 def _title(document: StudyDocument) -> str:
     return f"{document.study}: {document.kind} scaling"
-
-
-def _band(law: FittedLaw, sizes: Sequence[float]) -> _Line:
-    ranges = [(p, law.range_at(p)) for p in sizes]
-    return [(p, one.high) for p, one in ranges] + [(p, one.low) for p, one in reversed(ranges)]
 
 
 def as_html(document: StudyDocument, law: FittedLaw | None) -> str:

@@ -16,8 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from hpclaunch.scheduler.slurm import SCHEDULER
-from hpclaunch.scheduler.slurm.srun import Srun
+from hpclaunch.scheduler.slurm import SCHEDULER, Srun
 from tests.testbed.cluster import Slurm
 
 DATA = Path(__file__).parents[1] / "data" / "slurm"

@@ -2,10 +2,10 @@
 
 ``tests/data/lint_mistakes``: scripts with one mistake each, as people who support users of such machines know
 them, and for each a twin with the right form, ``NNN-ok``. They were written, with ``HALF.yaml``, before their
-authors saw lint. Halves by lot (the last hexadecimal digit of the SHA-256 of the name): rules are made on
-``open`` only, so no author of rules reads ``kept``. A mistake counts as found where a finding stands at its
-line, or at another one that the list has for it, and is not in the twin, too. The site is that of the script,
-mostly none.
+authors saw lint. Halves of those of author ``a`` by lot (the last hexadecimal digit of the SHA-256 of the
+name); the 80 of author ``b`` are all in ``kept``. Rules are made on ``open`` only: no author of rules reads
+``kept``. A mistake counts as found where a finding stands at its line, or at another one that the list has,
+and is not in the twin, too. The site is that of the script, mostly none.
 
 ``--missed`` prints the mistakes of the open half that no error or warning finds, and the errors and warnings
 in its twins.

@@ -121,7 +121,7 @@ def counter_ends_script(context: Context) -> Iterator[Violation]:
     stops = script.on_from("e", "errexit")
     for match in islice(_COUNTED.finditer(script.text if stops < inf else ""), 50):  # each reads the text
         name, before = match[1] or match[2], script.text[: match.start()]
-        said = re.findall(rf"(?<![\w$])(?<!\$\{{){name}\b(=0\b)?", before)
+        said = re.findall(rf"(?<![\w$-])(?<!\$\{{){name}\b(=0\b)?", before)
         sure = said == ["=0"] and not _UNSURE.search(before) and not _GOES_ON.search(script.text, match.end())
         line = script.line_at(match.start())
         if match.start() > stops and sure and line not in script.text_lines:

@@ -9,10 +9,10 @@ from math import inf
 from hpclaunch.binding.judge_masks import judge
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.bind_lists import bind_option, launch_ranks_per_node
-from hpclaunch.lint.known_variables import PREPARES, TABLE
+from hpclaunch.lint.known_variables import PREPARES, SHOWS, TABLE
 from hpclaunch.lint.launch_lines import Launch, python_files
 from hpclaunch.lint.lint_rule import Context, Violation, rule
-from hpclaunch.lint.program_words import partly_expanded, program_words, torch_run
+from hpclaunch.lint.program_words import partly_expanded, program_words, runs, torch_run
 from hpclaunch.plural import counted
 from hpclaunch.scheduler.directive_reader import name_set
 from hpclaunch.shell.shell_syntax import Assignment, Command, Word
@@ -21,7 +21,6 @@ from hpclaunch.topology.node_topology import NodeTopology
 _STARTS_ITSELF = re.compile(rf"(?i)(?<![a-z])({'|'.join(TABLE['starts_ranks'].split())})")
 _ENDING = name_set(TABLE["ends"])
 _LIMITS, _OWN_SLOTS = (TABLE[name].split() for name in ("limits", "own_slots"))
-_OWN = re.compile(r"\.{0,2}/")
 _UNSET_TASKS = re.compile(r"unset\s.*SLURM_NTASKS|SLURM_NTASKS=")
 _STEP_TASKS = ("ntasks", "n", "het-group", "pack-group", "ntasks-per-gpu", "gpus-per-task")
 _ONE_THREAD = re.compile(rf"(\S*/)?({TABLE['one_thread']})( |$)")
@@ -166,10 +165,10 @@ def steps_without_wait(context: Context) -> Iterator[Violation]:
 
 def _behind(script: Script) -> list[tuple[Command, str]]:
     """Return what a batch script starts in the background, in order: launches, and programs by their path."""
-    own = [one for one in script.commands if one.after == "&" and _OWN.match(one.name) and not one.depth]
-    found = [(one.command, one.launcher) for one in _in_background(script)]
-    found += [(one, one.name) for one in own if script.is_posix]
-    return sorted(found, key=lambda pair: pair[0].start) if script.reader else []
+    alone = [(one, words[0]) for one, words in runs(script) if one.after == "&" and not one.depth]
+    found = {one.start: (one, name) for one, name in alone if not (one.piped_in or name in SHOWS)}
+    found |= {one.command.start: (one.command, one.launcher) for one in _in_background(script)}
+    return [found[at] for at in sorted(found)] if script.reader else []
 
 
 def _same_program(script: Script, one: Command, other: Command) -> bool:
@@ -458,7 +457,8 @@ def status_lost(context: Context) -> Iterator[Violation]:
     read = {"?", "PIPESTATUS"} & script.uses_after(launch.command.start)
     if later and _is_plain(launch.command, later) and all(map(_hides, later)) and not read:
         by = f"{later[-1].name} on line {later[-1].line}"
-        yield Violation(launch.line, f"the status of {launch.name} is lost: {by} ends the script")
+        remedy = "write `wait $PID || exit` for each" if launch.command.after == "&" else None
+        yield Violation(launch.line, f"the status of {launch.name} is lost: {by} ends the script", remedy)
 
 
 def _after(script: Script, command: Command) -> list[Command]:

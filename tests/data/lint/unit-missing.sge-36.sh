@@ -1,0 +1,6 @@
+#!/bin/bash
+#$ -l h_rt=36
+./app
+# site: unknown
+# expect: 2 unit-missing
+# expect: 2 walltime-unreadable

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 
 from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.failures import known_errors as known
-from hpclaunch.failures.failed_ranks import FAULTS, FailedRank, failed_ranks, ranks_named
+from hpclaunch.failures.failed_ranks import FAULTS, failed_ranks, ranks_named
 from hpclaunch.failures.known_errors import error_of, log_words
 from hpclaunch.failures.log_events import Event, Line, events, matches, refined
 from hpclaunch.failures.rank_labels import by_rank
@@ -52,12 +52,11 @@ def _with_files(found: Verdict, log: FailureLog) -> Verdict:
         return found
     # A launcher's report alone, of another rank, does not tell which of the two failed first.
     whose |= set() if whose & named or _says_an_error(found) else named
-    return _of_files(chosen, whose, more, failed_ranks(log.ranks))
+    return _of_files(chosen, whose, more, log)
 
 
-def _of_files(
-    found: Sequence[Event], ranks: Set[str], more: tuple[str, ...], reports: Iterable[FailedRank]
-) -> Verdict:
+def _of_files(found: Sequence[Event], ranks: Set[str], more: tuple[str, ...], log: FailureLog) -> Verdict:
+    reports = failed_ranks(log.ranks)
     rank = next(iter(ranks)) if len(ranks) == 1 else ""
     first, lines = found[0], found[0].lines[:3]
     return Verdict(
@@ -73,17 +72,16 @@ def _of_files(
     )
 
 
-def _ends_its_rank(event: Event, named: Set[str]) -> bool:
-    """Whether more than a line of a file tells that a rank ended: its words, or a verdict."""
-    return event.traced or event.rank in named or bool(log_words("fatal").search(event.lines[0]))
-
-
 def _chosen(files: Iterable[Event], named: Set[str]) -> list[Event]:
-    """Return the errors of named ranks, else of known ones, else all, if of one cause."""
-    found = [event for event in files if _ends_its_rank(event, named)]
+    """Return the errors of named ranks, else of known ones, else all, if of one cause.
+
+    A line alone, of a rank that is not named, has to say that its process ends.
+    """
+    fatal = log_words("fatal").search
+    found = [event for event in files if event.traced or event.rank in named or fatal(event.lines[0])]
     orders = [(event.rank not in named, event.rank is None) for event in found]
     chosen = [event for event, order in zip(found, orders, strict=True) if order == min(orders)]
-    return chosen if len({event.error.cause for event in chosen if not event.rank}) < 2 else []
+    return chosen * (len({event.error.cause for event in chosen if not event.rank}) < 2)
 
 
 def errors_of_files(texts: Mapping[str, Sequence[str]], *, ranks: int, nodes: int) -> tuple[Event, ...]:

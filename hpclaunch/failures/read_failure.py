@@ -78,8 +78,9 @@ def verdict(log: FailureLog, *, failed: bool = False, ranks: int = 0, nodes: int
     ``ranks``, ``nodes``: how many it had; 0 ranks where that is not known.
     """
     if nodes > 1:  # torchrun's numbers within one of them tell no rank
-        within = log_words("label_within_a_node")
-        log = log._replace(lines=tuple(within.sub(r"\1local", line) for line in log.lines))
+        log = log._replace(
+            lines=tuple(log_words("label_within_a_node").sub(r"\1local", x) for x in log.lines)
+        )
     log = _without_times(log)
     log = log._replace(lines=with_labels(log.lines, ranks))
     last = _last_attempt(log)
@@ -492,6 +493,8 @@ def _written(log: FailureLog, failed: bool) -> list[Event]:
 
 def _repeats(event: Event, own: Event) -> bool:
     """Whether an event of the log is that of a rank's words, alone or mixed with words of other ranks."""
+    if own.said_by_rank:
+        return not event.process and own.lines[0] == event.lines[0]
     return event.process in (None, own.rank) and own.lines[0][:200] in event.lines[0]  # long ones are cut
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import yaml
+
 from hpclaunch.failures.failed_ranks import failed_ranks
+from hpclaunch.failures.known_errors import log_words
 from hpclaunch.failures.read_failure import FailureLog, Verdict, verdict
 from tests.in_one_test import in_one_test
 
@@ -106,3 +110,13 @@ def test_a_closed_connection_to_a_process_follows_from_its_end() -> None:
 )
 def test_an_end_is_in_the_words_of_srun(code: int, words: str) -> None:
     assert [end.words for end in failed_ranks(ended((1, code)))] == [words]
+
+
+def test_a_labelled_error_of_the_log_counts_besides_its_copy_in_stderr() -> None:
+    """After that, in a message of many lines, the rank seems to go on."""
+    case = yaml.safe_load((Path(__file__).parents[1] / "data/failures/open/weights-only.yaml").read_text())
+    stderr = {str(rank): tuple(words.splitlines()) for rank, words in case["stderr"].items()}
+    lines = tuple(case["log"].splitlines())
+    log = FailureLog("\n".join(filter(log_words("rank_lines").search, lines)), lines, stderr)
+    told = verdict(log, failed=True, ranks=case["ranks"])
+    assert (told.rank, told.candidates, told.error and told.error.cause) == (None, "0-1", "weights only")

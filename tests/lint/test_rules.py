@@ -102,6 +102,12 @@ def test_only_what_the_site_refuses_without_is_an_error(script: str, severity: s
         ("gpus-overridden.several", "warning"),
         ("one-cpu-per-gpu-rank.site", "warning"),
         ("one-cpu-per-gpu-rank.site-program", "note"),
+        ("one-process-for-tasks.one-node", "warning"),
+        ("one-process-for-tasks.cores-with-gpu", "note"),
+        ("one-process-for-tasks.spread", "warning"),
+        ("one-process-for-tasks.lightning", "warning"),
+        ("rank-variable-too-early.tasks", "error"),
+        ("rank-variable-too-early.dynamic", "note"),
     ],
 )
 def test_a_finding_is_as_grave_as_it_is_certain(script: str, severity: str) -> None:

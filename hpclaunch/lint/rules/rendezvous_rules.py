@@ -242,6 +242,20 @@ def processes_over_gpus(context: Context) -> Iterator[Violation]:
     yield from _detectron(context, context.script.launches, "(?:.* )?", "--num-gpus", gpus or inf, says)
 
 
+@rule("world-size-differs")
+def world_size_differs(context: Context) -> Iterator[Violation]:
+    for launch in context.script.launches:
+        each, nodes = launch_ranks_per_node(context, launch), _nodes(context, launch)
+        alone = launch.launcher not in ("srun", "mpiexec") or worker_run(context.script, launch) is not None
+        if alone or not each or each < 2 or not nodes:  # one task of a node may start its other ranks
+            continue
+        ranks = context.script.number(launch, "ntasks", "n", "np") or each * nodes
+        found = re.search(TABLE["world_size"], " ".join(program_words(context.script, launch)))
+        if found and int(found[2]) != ranks:
+            line = line_of(context.script, launch, found[1])
+            yield Violation(line, f"{found[1]} is {found[2]}, {launch.name} starts {ranks} ranks")
+
+
 @rule("rendezvous-localhost")
 def rendezvous_localhost(context: Context) -> Iterator[Violation]:
     script, nodes = context.script, context.requested.node_count
@@ -322,15 +336,17 @@ def rank_variable_too_early(context: Context) -> Iterator[Violation]:
     alone: Severity | None = None if any(one.by_launcher for one in script.launches) else "warning"
     severity: Severity | None = alone if context.requested.all_tasks > 1 else "note"
     for ref in script.shell.refs:
-        if _is_early(script, ref):
-            message = f"${ref.name} is replaced before the ranks start: all get one value"
+        message = f"${ref.name} is replaced before the ranks start: all get one value"
+        if _is_early(script, ref) and _is_unread_node_rank(script, ref):
+            message += ", which this rendezvous does not read"
+            yield Violation(ref.line, message, "leave --node_rank out", "note")
+        elif _is_early(script, ref):
             yield Violation(ref.line, message, None, severity)
 
 
 def _is_early(script: Script, ref: Ref) -> bool:
     """Tell whether the batch shell replaces a variable of the rank that a launch reads."""
-    used = ref.name in _STEP_VARIABLES and not ref.guarded and _in_launch(script, ref)
-    return used and not _is_unread_node_rank(script, ref)
+    return ref.name in _STEP_VARIABLES and not ref.guarded and _in_launch(script, ref)
 
 
 def _is_unread_node_rank(script: Script, ref: Ref) -> bool:

@@ -9,6 +9,7 @@ from math import inf
 from pathlib import PurePath
 
 from hpclaunch.lint.batch_script import BROKEN_SHEBANG, JOINED, Script
+from hpclaunch.lint.known_variables import TABLE
 from hpclaunch.lint.launch_lines import SRUN_OPTIONS
 from hpclaunch.lint.lint_rule import RULES, Context, Edit, Severity, Violation, also_at, rule
 from hpclaunch.plural import counted
@@ -162,6 +163,14 @@ def _cpus_requested(requested: RequestedResources) -> Iterator[tuple[int, Given,
         yield ranks, given, f"{ranks} tasks"
     if requested.cpus_per_node is not None:
         yield requested.cpus_per_node.value, requested.cpus_per_node, requested.cpus_per_node.text
+
+
+@rule("chunk-cpus-missing")
+def chunk_cpus_missing(context: Context) -> Iterator[Violation]:
+    select, place = (last_directive(context.directives, name) for name in ("l:select", "l:place"))
+    alone = context.owns_node or (place and "excl" in str(place.value))
+    if select and not alone and re.search(TABLE["chunk_without_cpus"], str(select.value)):
+        yield Violation(select.line, f"{select.text}: a chunk without ncpus has one CPU by default")
 
 
 @rule("tasks-over-cpus-per-gpu")

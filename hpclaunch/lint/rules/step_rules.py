@@ -11,7 +11,7 @@ from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.bind_lists import bind_option, launch_ranks_per_node
 from hpclaunch.lint.known_variables import PREPARES, SHOWS, TABLE
 from hpclaunch.lint.launch_lines import Launch, python_files
-from hpclaunch.lint.lint_rule import Context, Violation, rule
+from hpclaunch.lint.lint_rule import Context, Severity, Violation, rule
 from hpclaunch.lint.program_words import partly_expanded, program_words, runs, torch_run
 from hpclaunch.plural import counted
 from hpclaunch.scheduler.directive_reader import name_set
@@ -29,6 +29,8 @@ _NO_PROGRAM = re.compile("|".join(TABLE["starts_none"]))
 _GPU_BY_RANK = re.compile(r"VISIBLE_DEVICES|MPS|gpu-bind(?![= ][\"']?(v(erbose)?,)?none)")
 _MOST_RANKS = 16
 """More ranks per node are a program for CPUs, where the script does not request the GPUs itself."""
+MORE_THAN_ONE_NODE = 17
+"""Tasks that are perhaps on several nodes: few have fewer than 16 cores."""
 _COMMAND = re.compile(r"(\./|srun |mpi(run|exec) |python)|[\w./-]*[A-Za-z][\w.-]*(?= ).* (-\w|>)")
 
 
@@ -45,24 +47,41 @@ def one_process_for_tasks(context: Context) -> Iterator[Violation]:
     if tasks < 2 or len(started) != 1 or is_array:
         return
     nodes = context.requested.node_count or 1
-    if nodes == 1 and _only_counts_cores(context, started[0]):
-        return
-    if not _starts_others(script, started[0]):
+    if nodes > 1 or not _takes_all(context, started[0]):
         over = f"{tasks} tasks on {f'{nodes} nodes' if nodes > 1 else 'one node'}"
-        yield Violation(started[0].line, f"{over} are requested, this line starts one process")
+        message = f"{over} are requested, this line starts one process"
+        found = Violation(started[0].line, message, severity=_if_cores(context, started[0]))
+        yield from [] if _starts_others(script, started[0]) else [found]
 
 
-def _only_counts_cores(context: Context, launch: Launch) -> bool:
-    """Tell whether the tasks of one node are the cores of one process, which may choose its GPUs."""
+def _takes_all(context: Context, launch: Launch) -> bool:
+    """Tell whether one process takes what one node gives the job: it chooses its GPUs, or has no GPUs."""
     words = program_words(context.script, launch)
     option = re.compile(r"(?i)--?(num[-_])?(gpus?|devices)([-_]?ids?)?(=|$)")
-    return context.requested.all_tasks != context.requested.gpus_of_node or any(map(option.match, words))
+    return any(map(option.match, words)) or not (context.requested.gpus_of_node or may_spread(context))
+
+
+def _if_cores(context: Context, launch: Launch) -> Severity | None:
+    """Return a note where the tasks may be the cores of one process, but not those of Lightning."""
+    several = (context.requested.node_count or 1) > 1 or may_spread(context, MORE_THAN_ONE_NODE)
+    named = "lightning" in " ".join(program_words(context.script, launch)).lower()
+    ranks = context.requested.all_tasks == context.requested.gpus_of_node
+    return None if several or named or ranks else "note"
+
+
+def may_spread(context: Context, fewest: int = 0) -> bool:
+    """Tell whether the scheduler may place the tasks of the job, at least ``fewest``, on several nodes."""
+    one_node = TABLE["spreads_tasks"].get(context.kind)
+    open_count = context.requested.node_count is None and not context.owns_node
+    several = open_count and context.requested.all_tasks >= fewest
+    return bool(several and one_node and not re.search(one_node, context.script.text))
 
 
 def _starts_others(script: Script, launch: Launch) -> bool:
     """Tell whether a launcher or another command may start processes, or the program itself further ones."""
     elsewhere = any(one.by_launcher for one in script.launches) or any(map(may_launch, script.commands))
-    itself = _STARTS_ITSELF.search(" ".join(program_words(script, launch)))
+    names = [one.name for one in script.commands]
+    itself = _STARTS_ITSELF.search(" ".join([*program_words(script, launch), *names]))
     return bool(elsewhere or itself or not python_files(launch) or torch_run(script, launch))
 
 

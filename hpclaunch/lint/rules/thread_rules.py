@@ -7,10 +7,10 @@ from math import prod
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.known_variables import SHOWS, TABLE
 from hpclaunch.lint.launch_lines import python_files
-from hpclaunch.lint.lint_rule import Context, Violation, rule
+from hpclaunch.lint.lint_rule import Context, Severity, Violation, rule
 from hpclaunch.lint.program_words import runs
 from hpclaunch.lint.rules.binding_rules import cpus_of_job
-from hpclaunch.lint.rules.step_rules import may_launch
+from hpclaunch.lint.rules.step_rules import MORE_THAN_ONE_NODE, may_launch, may_spread
 from hpclaunch.plural import counted
 from hpclaunch.shell.shell_syntax import Command
 
@@ -18,8 +18,6 @@ _OPTIONS = {name: form for form, names in TABLE["thread_options"].items() for na
 """Program -> the options for its threads, as a pattern."""
 _FEWEST_CPUS = 8
 """Idle CPUs of jobs with fewer are not reported."""
-_MOST_ON_ONE_NODE = 16
-"""Tasks that are usually placed on one node: few nodes have fewer cores."""
 _Started = tuple[Command, str, int | None]
 """A command, its program, and its threads: 0 where their number is open, None without an option."""
 
@@ -62,16 +60,10 @@ def tasks_for_threads(context: Context) -> Iterator[Violation]:
     for command, name, _ in [] if python else _threaded(context)[:1]:
         if nodes > 1:
             yield Violation(command.line, f"{name} is one process, on the first of {nodes} nodes")
-        elif tasks > 1 and _may_spread(context):
+        elif tasks > 1 and may_spread(context):
             where = f"{name} is one process on one node, the {tasks} tasks may be on several nodes"
-            yield Violation(command.line, where, severity="note" if tasks <= _MOST_ON_ONE_NODE else None)
-
-
-def _may_spread(context: Context) -> bool:
-    """Tell whether the scheduler may place the tasks of the job on several nodes."""
-    one_node = TABLE["spreads_tasks"].get(context.kind)
-    open_count = context.requested.node_count is None and not context.owns_node
-    return bool(open_count and one_node and not re.search(one_node, context.script.text))
+            severity: Severity | None = None if may_spread(context, MORE_THAN_ONE_NODE) else "note"
+            yield Violation(command.line, where, severity=severity)
 
 
 @rule("threads-over-job")

@@ -5,5 +5,6 @@
 cd $PBS_O_WORKDIR
 mpiexec ./app
 # site: unknown
+# expect: 2 chunk-cpus-missing
 # expect: 3 directive-unknown
 # expect: 4 directive-unknown

@@ -5,3 +5,4 @@
 srun torchrun --nnodes=2 --nproc_per_node=4 --node_rank $SLURM_PROCID --rdzv_backend c10d --rdzv_endpoint $(hostname):6777 train.py
 # site: unknown
 # expect: 5 master-port-fixed
+# expect: 5 rank-variable-too-early

@@ -1,0 +1,7 @@
+#!/bin/bash
+#PBS -l select=3:mpiprocs=32
+#PBS -l place=scatter:excl
+#PBS -l walltime=01:00:00
+cd $PBS_O_WORKDIR
+mpirun ./app
+# site: unknown

@@ -30,8 +30,6 @@ _BEHIND_SIGNS = re.compile(r"(?m)^[ \t]*[*>`_|~][*>`_|~ \t]*#(SBATCH|PBS|BSUB|\$
 _LIKE_A_BLANK = re.compile(
     "(?m)^#(SBATCH|PBS|BSUB|\\$)(|[^#\n\"']*?(?=[^ -~](-|#|[ \t]*$)))[\u00a0\u2000-\u200b\u3000\ufeff]"
 )
-_NO_WORDS = re.compile("(?m)^#SBATCH(?:[A-Za-z0-9_:;,.=][^\\s]*|[^#\n\"'\\\\]*([\"'])[^\n\"']*$)")
-"""Lines that sbatch refuses: joined to #SBATCH is a word, or a quote has no partner."""
 _OF_TORQUE = re.compile(r"\b(nodes|neednodes)=[^,\s]*:gpus=\d|\bnodes=[^,\s]*:(ppn=\d+:[a-z]|[a-z]\w*:ppn=)")
 """GPUs and properties in ``-l nodes``, as TORQUE has them (its Administrator Guide 6.1, resources)."""
 _ANY_TEXT = re.compile(TABLE["right_as_they_are"])
@@ -81,13 +79,16 @@ def _stray(found: Directive, certain: bool) -> Violation:
 
 
 def _no_words(script: Script) -> Iterator[Violation]:
-    """Report lines that sbatch cannot split into words; it reads up to the first command."""
-    slurm = script.reader is not None and script.reader.sentinel == "SBATCH"
-    head = re.match(r"([ \t]*(#.*)?\n)*", script.text) if slurm else None
-    for match in _NO_WORDS.finditer(script.text, 0, head.end()) if head else ():
-        said = "a quote is not closed" if match[1] else "sbatch reads what is joined to #SBATCH, too"
-        message = f"{match[0][:60]}: {said}"
-        yield Violation(script.line_at(match.start()), message, "write two #, or close the quote")
+    """Report lines that a submit command cannot split into words; most read up to the first command."""
+    head = re.match(r"([ \t]*(#.*)?\n)*", script.text)
+    whole = script.reader is None or script.reader.read_in == "whole script"
+    end = head.end() if head and not whole else len(script.text)
+    for row in TABLE["unreadable_lines"].get(script.kind, ()):
+        for match in re.compile(row["form"]).finditer(script.text, 0, end):
+            line = script.line_at(match.start())
+            if line not in script.text_lines:
+                message = f"{match[0][:60]}: {row['says']}"
+                yield Violation(line, message, "write two #, or close the quote", row.get("severity"))
 
 
 def _in_text(context: Context, beginning: str) -> Severity | None:
@@ -349,8 +350,11 @@ def options_contradict(context: Context) -> Iterator[Violation]:
 
 
 def _lacking(given: dict[str, Directive], needed: dict[str, str]) -> Iterator[Violation]:
-    """Report the options of a table that are given without one of those that they need."""
-    for name, wanted in needed.items():
-        if name in given and given.keys().isdisjoint(wanted.split()):
-            listed = ", --".join(wanted.split()[:3])
-            yield Violation(given[name].line, f"{given[name].text}: one of --{listed} must be given, too")
+    """Report options of a table without one of those that they need; where two are named, mail is lost."""
+    for names, wanted in needed.items():
+        if given.keys() >= {*names.split()} and given.keys().isdisjoint(wanted.split()):
+            one = given[names.split()[0]]
+            listed = ", ".join(map(one.reader.shown, wanted.split()[:3]))
+            severity: Severity | None = "note" if " " in names else None
+            message = f"{one.text}: one of {listed} must be given, too"
+            yield Violation(one.line, message, severity=severity)

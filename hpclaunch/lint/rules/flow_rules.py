@@ -22,6 +22,7 @@ _SET_VALID = set("abefhkmnoprtuvxBCEHPT")
 _MOST_READ = 300
 """Characters of a command that are read; what is cut off ends in no form."""
 _COUNTED, _UNSURE, _GOES_ON = (re.compile(TABLE["counters"][part]) for part in ("forms", "before", "behind"))
+_SUBMITS = {"sbatch", "qsub", "bsub"}
 _BEHIND_AMPERSAND = re.compile(r"[^\n\"'#|;&]*(?:>&\d[^\n\"'#|;&]*)?&[ \t]*(;(?!;)|&&)")
 _DESCRIPTOR = re.compile(r"(?<!\S)\d+(?=[<>])")  # 16>log is a redirection, no program or file named 16
 _PIPEFAIL = re.compile(r"(?:(set (?:.* )?-\w*o|shopt .*-[a-tv-z]+)|set .*\+\w*o|shopt .*-\w+) pipefail\b")
@@ -159,6 +160,17 @@ def signal_not_trapped(context: Context) -> Iterator[Violation]:
         if "B" not in options and name in lines:
             message = f"{one.text} reaches the steps only, not the trap on line {lines[name]}"
             yield Violation(one.line, message, f"write B:{name}")
+        else:
+            yield from _held_back(context.script, lines.get(name, inf))
+
+
+def _held_back(script: Script, line: float) -> Iterator[Violation]:
+    """Report the program that holds a trap back: in loops are short ones, between which traps run."""
+    later = [one for one in script.commands if one.line > line and not (one.block or one.depth)]
+    ran = [one for one in later if one.name not in {*SHOWS, ""}]
+    for one in ran[:1] if all(each.after != "&" for each in script.commands) else ():
+        message = f"the trap on line {line} runs only when this program has ended"
+        yield Violation(one.line, message, "write & behind the program, and then `wait $!`")
 
 
 def _where(script: Script, command: Command) -> set[str]:
@@ -192,6 +204,17 @@ def _holds(row: dict[str, str], context: Context, command: Command) -> bool:
     return holds and _where(script, command).isdisjoint(row.get("not", "").split())
 
 
+def _stands(row: dict[str, str], script: Script, command: Command) -> bool:
+    """Tell whether what a row has for the lines before and behind a command stands there."""
+    if "before" not in row:
+        return True
+    code = [each for each in enumerate(script.text.split("\n"), 1) if each[0] not in script.text_lines]
+    before = "\n".join(text for number, text in code if number < command.line)
+    later = "\n".join(text for number, text in code if number > command.line)
+    stand = re.search(row["before"], before) and re.match(row.get("later", ""), later)
+    return stand is not None and not command.path
+
+
 def _mended(row: dict[str, str], script: Script, command: Command) -> bool:
     """Tell whether the last value of the variable of a row comes later and is none that it reports."""
     made = script.variables.assignments.get(row.get("until", ""), [])
@@ -205,16 +228,26 @@ def _refused(rows: list[dict[str, Any]], forms: re.Pattern[str], context: Contex
     own = re.findall(r"(?m)^[ \t]*(?:function[ \t]+|(?=[\w-]+[ \t]*\())([\w-]+)", script.text)
     for command in script.variables.commands if script.is_posix else ():
         whole = re.sub(r"[ \t]*\\\n[ \t]*", " ", script.text[command.start : command.end][:900])
+        shown, (whole, line) = whole[:60], _with_answers(script, command, whole)
         text = whole if len(whole) < _MOST_READ else f"{whole[:_MOST_READ]}\0"
         if command.name not in own and (found := forms.match(_DESCRIPTOR.sub("", text))):
             row = rows[int(str(found.lastgroup)[1:])]
-            if _holds(row, context, command):
-                line, shown = command.line, text[:60]
-                if found.end() > len(shown):
+            if _holds(row, context, command) and _stands(row, script, command):
+                if line == command.line and found.end() > len(shown):
                     last = found[0].split()[-1]
                     at = script.text.find(last, command.start, command.end)
                     line, shown = script.line_at(max(at, command.start)), f"{command.name} ... {last}"
                 yield Violation(line, f"{shown}: {row['says']}", row.get("write"), row.get("severity"))
+
+
+def _with_answers(script: Script, command: Command, text: str) -> tuple[str, int]:
+    """Return the text of a submission with that of another one in place of its output, and the line of it."""
+    for found in re.finditer(r"\$(?:(\w+)|\{(\w+)\})", text) if command.name in _SUBMITS else ():
+        made = script.variables.reaching_at(found[1] or found[2], command.start)[-1:]
+        for one in filter(None, made):
+            if one.value and one.value.raw.strip('"').startswith(("$(", "`")):
+                return text.replace(found[0], one.value.raw), one.line
+    return text, command.line
 
 
 def _slips(names: str) -> str:

@@ -123,7 +123,15 @@ def _named_files(script: Script) -> list[tuple[int, Word]]:
         own = (word for word in one.program[:1] if word.visible.startswith(("./", "../")))
         inputs = (each.target for each in one.command.redirects if each.operator == "<")
         named += [(one.line, word) for word in (*python_files(one), *own, *inputs)]
-    return named + [(one.line, one.words[0]) for one in script.commands if one.name.startswith("./")]
+    named += [(one.line, one.words[0]) for one in script.commands if one.name.startswith("./")]
+    return [*named, *_files_read(script)]
+
+
+def _files_read(script: Script) -> Iterator[tuple[int, Word]]:
+    """Yield lines and words that name the files of other interpreters than Python."""
+    for one in script.commands:
+        form = TABLE["reads_files"].get(one.name, "(?!)")
+        yield from ((one.line, word) for word in one.words[1:] if re.fullmatch(form, word.raw))
 
 
 @rule("one-cpu-per-gpu-rank")

@@ -5,4 +5,5 @@ TRIM=$(qsub trim.sh)
 qsub -hold_jid "$TRIM" count.sh
 mpiexec -n 32 -machinefile "$PE_HOSTFILE" ./app
 # site: unknown
+# expect: 4 command-refused
 # expect: 6 command-refused

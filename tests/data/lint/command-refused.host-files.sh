@@ -13,6 +13,8 @@ $ ./app
 bsub -R rusage[mem=4000] span[hosts=1] ./app
 bsub -q long -R select[mem>4000] ./app
 # site: unknown
+# expect: 4 command-refused
+# expect: 6 command-refused
 # expect: 8 command-refused
 # expect: 9 command-refused
 # expect: 10 command-refused

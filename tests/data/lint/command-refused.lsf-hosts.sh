@@ -6,3 +6,4 @@ A=$(bsub < a.lsf)
 bsub -w "done($A)" < b.lsf
 # site: unknown
 # expect: 4 command-refused
+# expect: 5 command-refused

@@ -1,0 +1,8 @@
+#!/bin/bash
+#SBATCH --nodes=1
+#SBATCH --time=01:00:00
+source ~/miniforge3/etc/profile.d/conda.sh
+conda activate gdal
+set -u
+./app
+# site: unknown

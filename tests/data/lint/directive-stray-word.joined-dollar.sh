@@ -1,0 +1,8 @@
+#!/bin/bash
+#$ -cwd
+#$ -l h_rt=01:00:00
+PYTHON=python3
+#$PYTHON lda.py --topics 50
+$PYTHON lda.py
+# site: unknown
+# expect: 5 directive-stray-word

@@ -1,0 +1,7 @@
+#!/bin/bash
+#SBATCH --nodes=1
+#SBATCH --time=01:00:00
+module purge
+module load gcc/12.2
+srun ./app
+# site: unknown

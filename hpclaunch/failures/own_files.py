@@ -12,8 +12,7 @@ from hpclaunch.failures.log_events import Event, Line, events, matches, refined
 from hpclaunch.failures.rank_labels import by_rank
 from hpclaunch.failures.read_failure import FailureLog, Verdict, verdict, warns
 
-_MOST_FILES = 400
-"""As many as ``own_files`` of ``looks.sh`` names; where there may be more, no name tells a rank."""
+_MOST_FILES = 400  # as many as looks.sh names; where there may be more, no name tells a rank
 _NOT_WHY = (*known.WAITED, *known.ABORTED_ITSELF, known.RANK_ENDED, known.RANKS_DIFFER)
 
 
@@ -34,8 +33,8 @@ def tells_why(found: Verdict) -> bool:
 
 
 def _says_an_error(found: Verdict) -> bool:
-    launchers = (found.failed.line,) if found.failed else ()
-    return any(error_of(line) or warns(line) for line in found.lines if line not in launchers)
+    own = {*found.lines} - {found.failed.line if found.failed else ""}
+    return any(error_of(line) or warns(line) for line in own)
 
 
 def _missed(lines: Iterable[str]) -> bool:
@@ -90,12 +89,9 @@ def errors_of_files(texts: Mapping[str, Sequence[str]], *, ranks: int, nodes: in
     ``texts``: the ends of files, by their paths in the working folder; of those without an error no lines.
     """
     told = ranks_of_names(texts, ranks, nodes) if len(texts) < _MOST_FILES else {}
-    found = ((name, last_error(lines)) for name, lines in texts.items())
-    return tuple(
-        event._replace(process=name, rank=_rank(event, told.get(name), texts[name], ranks))
-        for name, event in found
-        if event
-    )
+    found = {name: event for name, lines in texts.items() if (event := last_error(lines))}
+    whose = {name: _rank(event, told.get(name), texts[name], ranks) for name, event in found.items()}
+    return tuple(event._replace(process=name, rank=whose[name]) for name, event in found.items())
 
 
 def _rank(event: Event, of_name: str | None, lines: Sequence[str], ranks: int) -> str | None:

@@ -4,11 +4,13 @@ import datetime as dt
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from hpclaunch.errors import RefusedError
 from hpclaunch.failures.known_errors import SAYS_RANK, SLURM_SAYS, error_lines, log_words
 from hpclaunch.host.host_interface import Host
 from hpclaunch.job.binding_report import LATER, PREFIX
@@ -190,13 +192,16 @@ def with_own_files(
 ) -> "dict[str, FailureLog]":
     """Return the logs with the errors in the program's own files, of failed jobs whose words tell none.
 
-    That takes one round trip. Jobs of an array write in one folder at the same time: none are read.
+    That takes one round trip; a folder that cannot be read now tells nothing. Jobs of an array write in one
+    folder at the same time: none are read.
     """
     from hpclaunch.failures.own_files import errors_of_files
 
     wanted = {each.folder: each for each in records if _is_untold(each, logs)}
     names = (text for folder, each in wanted.items() for text in (folder, each.workdir))
-    parts = iter(look(host, "own_files", names, {"LC_ALL": "C"}))
+    parts = iter(list[str]())
+    with suppress(RefusedError):
+        parts = iter(look(host, "own_files", names, {"LC_ALL": "C"}))
     for folder in filter(None, parts):
         texts = {name: text.splitlines() for name, text in zip(iter(parts.__next__, ""), parts, strict=False)}
         found = errors_of_files(texts, ranks=wanted[folder].tasks, nodes=wanted[folder].nodes)

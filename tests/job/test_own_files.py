@@ -11,6 +11,8 @@ import pytest
 from msgspec.structs import replace
 
 from hpclaunch.cli.status import _failed
+from hpclaunch.command_result import CommandResult
+from hpclaunch.errors import RefusedError
 from hpclaunch.failures.log_events import Event
 from hpclaunch.failures.read_failure import FailureLog
 from hpclaunch.host.this_machine import LocalHost
@@ -119,6 +121,18 @@ def test_nothing_is_asked_where_words_tell_why_or_the_job_is_another(
     for other in (replace(record, state="cancelled"), replace(record, exit_code=None)):
         assert not read(other)
     assert not read(replace(record, workdir=str(tmp_path / "gone")))
+
+
+class Away(LocalHost):
+    """Whose working folders cannot be read now."""
+
+    def run(self, *_: object, **__: object) -> CommandResult:
+        raise RefusedError("no answer")
+
+
+def test_a_folder_that_cannot_be_read_changes_nothing(record: JobRecord) -> None:
+    logs = {record.folder: FailureLog(lines=("step 1",))}
+    assert with_own_files(Away(), dict(logs), [record]) == logs
 
 
 PROGRAM = """

@@ -243,6 +243,8 @@ MENDED: dict[str, tuple[int | None, str, str, str]] = {
     "#$ -cwd\n#$PY a.py -n 2": (2, "directive-stray-word", "warning", "joined to #$"),
     "#PBS -N 'a\n./app": (1, "directive-stray-word", "error", "not closed"),
     "#BSUB -o a.%J\n#BSUB -u a@b.org": (2, "options-contradict", "note", "one of -N, -Ne, -B"),
+    "#SBATCH --mem=4G\njava -Xmx4g -jar a.jar": (2, "java-heap-over-memory", "note", "all of --mem=4G"),
+    "#SBATCH --mem=4G\njava -Xmx5g -jar a.jar": (2, "java-heap-over-memory", "warning", "all of --mem=4G"),
     "#$ -l h_rt=36\n./app": (1, "unit-missing", "warning", "seconds"),
     "sed 's/a/b/' <file>": (1, "placeholder", "warning", "<file>"),
     "./app || exit 1\n#SBATCH -N1": (2, "directive-ignored", "error", "-N1"),

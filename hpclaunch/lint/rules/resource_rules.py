@@ -585,6 +585,16 @@ def memory_limit_below_request(context: Context) -> Iterator[Violation]:
             yield Violation(limit.line, f"{limit.text}: less than the job reserves, {one.text}")
 
 
+@rule("java-heap-over-memory")
+def java_heap_over_memory(context: Context) -> Iterator[Violation]:
+    for _, text, memory in [*_memory_requested(context)][-1:]:
+        for command in (one for one in context.script.commands if not one.depth):
+            found = re.search(r"-Xmx(\d+[kmgtKMGT])\b", context.script.text[command.start : command.end])
+            if found and 0 < memory <= _size(found[1]):
+                message = f"{found[0]}: Java's heap alone may take all of {text}"
+                yield Violation(command.line, message, None, None if memory < _size(found[1]) else "note")
+
+
 def _kibibytes(form: str, directive: Directive | None) -> float | None:
     """Return the memory in a directive; None: it is not given, or without a unit, which the site sets."""
     found = re.search(form, (directive.value or "").strip("\"'")) if directive else None

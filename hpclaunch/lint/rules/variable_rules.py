@@ -31,6 +31,9 @@ _ESCAPED = re.compile(r"\\\$\{?([A-Za-z_]\w*)")
 _BLANK_BEHIND = re.compile(r"(?<=[ \t]\\)[ \t]+(?=\n[ \t]*[^\s#]|#)")
 _IN_QUOTES = re.compile(r'"[^"]*\\\$')
 _IN_SINGLE = re.compile(r"(?:--?[\w-]+=)?'[\w./:-]*\$\{?([A-Za-z_]\w*)\}?[\w./:-]*'")
+_ITEM = re.compile(
+    r"\$\{(\w+)\[\$?\{?(?:SLURM_ARRAY_TASK_ID|PBS_ARRAY_INDEX|PBS_ARRAYID|LSB_JOBINDEX|SGE_TASK_ID)\}?\]\}"
+)
 _LIST = re.compile(r"\d{1,3}(,\d{1,3}){0,63}")
 _DEVICES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")
 _FOREIGN = {
@@ -395,6 +398,25 @@ def _doubt(script: Script, name: str, option: str) -> Severity | None:
     given = off or script.has_option("J") or script.has_option("t")
     elsewhere = name in TABLE["by_command_line"] and not given
     return "note" if elsewhere or _only_shown(script, name) else None
+
+
+@rule("array-past-list")
+def array_past_list(context: Context) -> Iterator[Violation]:
+    script = context.script
+    names = dict.fromkeys(_ITEM.findall(script.text if script.language != "zsh" else ""))
+    for one in (each for each in script.active_directives if each.name in ("array", "J", "t")):
+        indices = re.fullmatch(r"(?:.*\[)?(\d[\d,-]*)\]?(?:%\d+)?", one.value or "")
+        last = max(map(int, re.findall(r"\d+", indices[1]))) if indices else 0
+        for name in names:
+            count = _count_of_items(script.variables.assignments.get(name, []))
+            if 0 < count <= last:
+                yield Violation(one.line, f"{one.text}: the last number of {name} is {count - 1}")
+
+
+def _count_of_items(made: list[Assignment]) -> int:
+    """Return how many items a list has; 0 where that is not known."""
+    items = made[0].items if len(made) == 1 and not made[0].append else None
+    return 0 if not items or any(re.search(r"[*?{\[$`(]", word.raw) for word in items) else len(items)
 
 
 @rule("test-bracket-joined")

@@ -12,7 +12,7 @@ from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.known_variables import SHOWS, TABLE
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.lint.lint_rule import Context, Edit, Violation, rule
-from hpclaunch.lint.program_words import partly_expanded, runs
+from hpclaunch.lint.program_words import runs
 from hpclaunch.lint.rules.step_rules import end_of_pipeline
 from hpclaunch.shell.shell_syntax import Command, Word
 
@@ -100,20 +100,6 @@ def shell_syntax(context: Context) -> Iterator[Violation]:
             if found := _BEHIND_AMPERSAND.match(script.text, command.end):
                 message = f"syntax error: {found[1]} behind &, which ends the command itself"
                 yield Violation(command.line, message)
-
-
-@rule("folder-made-twice")
-def folder_made_twice(context: Context) -> Iterator[Violation]:
-    script, moved = context.script, False
-    stops = script.on_from("e", "errexit")
-    for command in script.commands:
-        moved |= command.name in ("cd", "pushd", "rm")
-        careful = bool(command.path) or command.piped_out or command.after == "||" or moved
-        if command.name == "mkdir" and command.start > stops and not careful:
-            folders = " ".join(partly_expanded(script, word) for word in command.words[1:])
-            if not re.search(r"[$?*]|(^| )(/tmp|-)", folders):  # of one job or node, and options
-                message = f"mkdir {folders} fails where the folder exists, and set -e then ends the job"
-                yield Violation(command.line, message, f"write mkdir -p {folders}")
 
 
 @rule("counter-ends-script")
@@ -209,7 +195,8 @@ def _stands(row: dict[str, str], script: Script, command: Command) -> bool:
     if "before" not in row:
         return True
     code = [each for each in enumerate(script.text.split("\n"), 1) if each[0] not in script.text_lines]
-    before = "\n".join(text for number, text in code if number < command.line)
+    own = script.text[: max(command.start, 0)].rpartition("\n")[2]
+    before = "\n".join([*(text for number, text in code if number < command.line), own])
     later = "\n".join(text for number, text in code if number > command.line)
     stand = re.search(row["before"], before) and re.match(row.get("later", ""), later)
     return stand is not None and not command.path

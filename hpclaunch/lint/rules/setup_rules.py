@@ -2,38 +2,15 @@
 
 import re
 from collections.abc import Iterator
-from itertools import takewhile
 
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.known_variables import TABLE
 from hpclaunch.lint.lint_rule import Context, Violation, rule
 from hpclaunch.lint.program_words import program_words
-from hpclaunch.lint.rules.module_rules import ever_loaded
-from hpclaunch.shell.shell_syntax import Command
 
-_BRINGS_CONDA = re.compile(r"(?i)conda|mamba|forge|py|torch|tensorflow|learn|jupyter|^(ai|ml|dl|nlp)\b")
 _CONTAINER = re.compile(r"\b(?:singularity|apptainer) (?:\S+ )*?(?:exec|run|shell) (.*)")
 _USES_GPU = re.compile(r"(?i)\b(cuda|gpus?|nvidia-smi)\b|\bpython|torchrun|\btrain")
 _HAS_GPU = re.compile(r"(?i)--(nv|nvccli|rocm|oci|cleanenv-nv)\b|nvidia|libcuda|/dev\b|/usr/local/cuda")
-
-
-@rule("conda-not-set-up")
-def conda_not_set_up(context: Context) -> Iterator[Violation]:
-    script = context.script
-    started = re.search(r"\s-\w*[li]|--login", script.shebang) or script.language not in ("bash", "sh")
-    known = started or "hook" in script.text or _BRINGS_CONDA.search(" ".join(ever_loaded(script)))
-    commands = () if script.reader is None or known else script.commands
-    for one in takewhile(lambda each: not _defines_conda(each), commands):
-        if [word.visible for word in one.words[:2]] == ["conda", "activate"]:
-            message = "conda activate: nothing before it makes conda a function of this shell"
-            yield Violation(one.line, message)
-            return
-
-
-def _defines_conda(command: Command) -> bool:
-    """Tell whether a command may bring conda's function, or is in a function of the script."""
-    restores = command.name in ("module", "ml") and any(word.visible == "restore" for word in command.words)
-    return restores or command.function or command.name in (".", "source", "eval")
 
 
 @rule("container-without-gpu")

@@ -285,12 +285,11 @@ def _cpus_requested(requested: RequestedResources) -> int:
 def _threads_of_node(context: Context, line: int, variable: str) -> Iterator[Violation]:
     """Report a variable that gives each of several tasks as many threads as their node has CPUs."""
     script = context.script
-    own = script.text.count("OMP_NUM_THREADS=") > 1 or variable in script.variables.assignments
+    own = re.search(TABLE["places_ranks"], script.text) or variable in script.variables.assignments
     started = [one for one in script.launches if one.launcher in ("srun", "mpiexec") and not own]
     ranks = [launch_ranks_per_node(context, one) or 1 for one in started if not one.trivial]
-    if variable in ("SLURM_CPUS_ON_NODE", "SLURM_JOB_CPUS_PER_NODE") and max(ranks, default=1) > 1:
-        message = f"OMP_NUM_THREADS is all CPUs of a node, for each of {max(ranks)} tasks on it"
-        yield Violation(line, message)
+    if variable in TABLE["cpus_of_node"] and max(ranks, default=1) > 1:
+        yield Violation(line, f"OMP_NUM_THREADS is all CPUs of a node, for each of {max(ranks)} tasks on it")
 
 
 @rule("workers-over-cpus")

@@ -18,17 +18,8 @@ from typing import TYPE_CHECKING
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
-from hpclaunch.host.host_interface import (
-    Ask,
-    Call,
-    CutError,
-    Host,
-    NoAnswerError,
-    NoConnectionError,
-    UnreadableFileError,
-    text_of,
-    with_retry,
-)
+from hpclaunch.host import host_interface
+from hpclaunch.host.host_interface import Call, Host, NoAnswerError, NoConnectionError, text_of, with_retry
 from hpclaunch.host.remote_shell import MARK, NO_FOLDER, NO_PROGRAM, RUNS, remote_command
 from hpclaunch.host.ssh_config import split_route
 from hpclaunch.package_data import note_text, shell_words
@@ -54,7 +45,9 @@ _IN_C = {"LC_ALL": "C"}
 
 
 @contextmanager
-def connect(host: str, *, config: Path | None = None, ask: Ask | None = None) -> Iterator[SshHost]:
+def connect(
+    host: str, *, config: Path | None = None, ask: host_interface.Ask | None = None
+) -> Iterator[SshHost]:
     """Connect to ``[user@]host[:port]``, where host may be an alias of the ssh configuration.
 
     ``JUMP,...,HOST`` names jump hosts for the case that the configuration names no way to HOST.
@@ -94,7 +87,9 @@ class SshHost(Host):
     repeated, since that does no harm; a command is not repeated: ``run`` raises NoAnswerError.
     """
 
-    def __init__(self, destination: str, *, config: Path | None = None, ask: Ask | None = None) -> None:
+    def __init__(
+        self, destination: str, *, config: Path | None = None, ask: host_interface.Ask | None = None
+    ) -> None:
         """Read the destination, without connecting."""
         self._jumps, self.name = split_route(destination)
         try:
@@ -156,8 +151,8 @@ class SshHost(Host):
             raise self._no_answer(program)
         return code, self._after_mark(program, call.cwd, out, err), err
 
-    def _no_answer(self, program: str) -> CutError:
-        return CutError(f"the connection to {self.name} was lost before {program} answered")
+    def _no_answer(self, program: str) -> host_interface.CutError:
+        return host_interface.CutError(f"the connection to {self.name} was lost before {program} answered")
 
     def _after_mark(self, program: str, cwd: str | None, out: bytes, err: bytes) -> bytes:
         """Return the program's output; raises RefusedError where it was not started."""
@@ -220,7 +215,7 @@ class SshHost(Host):
         messages = text_of(err).strip()
         for line in messages.splitlines():
             if ": Cannot " in line and not line.endswith(_ABSENT):
-                raise UnreadableFileError(f"{self.name}: {line.removeprefix('tar: ')}")
+                raise host_interface.UnreadableFileError(f"{self.name}: {line.removeprefix('tar: ')}")
         try:
             found = _unpacked(out)
         except (tarfile.TarError, ValueError, ArithmeticError, LookupError, RecursionError) as error:
@@ -267,7 +262,7 @@ class SshHost(Host):
             return out
         if reason.endswith(_ABSENT):
             return None
-        raise UnreadableFileError(f"{path}: cannot be {done} on {self.name}: {reason}")
+        raise host_interface.UnreadableFileError(f"{path}: cannot be {done} on {self.name}: {reason}")
 
 
 @contextmanager

@@ -13,18 +13,8 @@ from itertools import chain, pairwise, takewhile
 from typing import TypeVar
 
 from hpclaunch.lint.known_variables import SYSTEM, TABLE
-from hpclaunch.shell.shell_syntax import (
-    Assignment,
-    Block,
-    Command,
-    Part,
-    Path,
-    Shell,
-    Word,
-    assignment_in,
-    is_assignment,
-    variable_name,
-)
+from hpclaunch.shell import shell_syntax
+from hpclaunch.shell.shell_syntax import Assignment, Block, Command, Part, Path, Shell, Word, variable_name
 
 MAX_CHARS = 20_000
 """Longest value that is computed; the bind list of a node is much shorter."""
@@ -324,8 +314,8 @@ def _declared(command: Command, found: Variables) -> Iterator[Assignment]:
     words = command.words[1:]
     exports = command.name == "export" or any(re.match(r"-\w*x", word.raw) for word in words)
     for word in words:
-        if is_assignment(word):
-            one = assignment_in(word, of=command, exported=exports, path=command.path)
+        if shell_syntax.is_assignment(word):
+            one = shell_syntax.assignment_in(word, of=command, exported=exports, path=command.path)
             if one.value and any(re.match(r"-\w*i", option.raw) for option in words):
                 sum_of = (Part("arithmetic", f"$(({one.value.raw}))"),)
                 one = replace(one, value=replace(one.value, parts=sum_of))

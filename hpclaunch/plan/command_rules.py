@@ -9,20 +9,13 @@ from typing import NamedTuple
 import msgspec
 
 from hpclaunch.package_data import note_text
-from hpclaunch.plan import worker_launchers
+from hpclaunch.plan import script_commands, worker_launchers
 from hpclaunch.plan.frameworks import deepspeed_config
 from hpclaunch.plan.layout import JobLayout, LaunchPlan
 from hpclaunch.plan.program import python_target
 from hpclaunch.plan.request import NOT_GIVEN, JobRequest, Problem, problem
 from hpclaunch.plan.script_body import plugin_is_open
-from hpclaunch.plan.script_commands import (
-    ScriptCommand,
-    named_shell,
-    option_values,
-    program_at,
-    shell_target,
-    unwrap,
-)
+from hpclaunch.plan.script_commands import ScriptCommand, named_shell, option_values, shell_target, unwrap
 from hpclaunch.plan.software_choice import software_files
 from hpclaunch.plan.startup_plan import why_no_stands
 from hpclaunch.site.schema import SiteProfile
@@ -348,7 +341,7 @@ def _reads_python(request: JobRequest, profile: SiteProfile) -> bool:
         return True  # there is nothing to note: the notes are YAML, which takes long to load
     used = request.command.bundled or request.check or request.preflight or request.check_imports
     argv = request.command.argv
-    used = used or request.zero_stage is not None or request.python == argv[program_at(argv)]
+    used = used or request.zero_stage is not None or request.python == argv[script_commands.program_at(argv)]
     return used or plugin_is_open(request, profile)
 
 

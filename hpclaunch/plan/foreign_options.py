@@ -13,14 +13,8 @@ from typing import Any, NamedTuple
 from msgspec.structs import asdict
 
 from hpclaunch.package_data import package_table
-from hpclaunch.scheduler.directive_reader import (
-    Directive,
-    DirectiveOption,
-    DirectiveReader,
-    GnuOptions,
-    RequestedResources,
-    Subject,
-)
+from hpclaunch.scheduler import directive_reader
+from hpclaunch.scheduler.directive_reader import DirectiveOption, DirectiveReader, GnuOptions, Subject
 from hpclaunch.scheduler.directive_readers import DIRECTIVE_READERS
 from hpclaunch.walltime import format_walltime
 
@@ -140,7 +134,9 @@ def _sizes(found: _Found) -> str:
     """Return the sizes and the walltime that an option requests, as ours."""
     if not found.tool.sentinel:
         return f"{NOTIONS[found.subject].ours} {found.value}" if found.value.isdecimal() else ""
-    asked = found.tool.requested([Directive(**asdict(found.option), reader=found.tool, line=1, active=True)])
+    asked = found.tool.requested(
+        [directive_reader.Directive(**asdict(found.option), reader=found.tool, line=1, active=True)]
+    )
     each = {
         "--nodes": asked.nodes,
         "--tasks": asked.tasks or asked.gpus,
@@ -154,7 +150,7 @@ def _sizes(found: _Found) -> str:
     return " ".join(said) + " --gpus-per-task 1" * _by_gpus(asked)
 
 
-def _by_gpus(asked: RequestedResources) -> bool:
+def _by_gpus(asked: directive_reader.RequestedResources) -> bool:
     """Whether the ranks follow from the GPUs, one for each."""
     return (asked.gpus or asked.gpus_per_node) is not None and not (asked.tasks or asked.tasks_per_node)
 

@@ -13,20 +13,14 @@ from msgspec.structs import replace
 from hpclaunch.binding import dialects
 from hpclaunch.binding.node_binding import RankBinding
 from hpclaunch.cpuset import format_cpu_list
+from hpclaunch.plan import worker_launchers
 from hpclaunch.plan.frameworks import deepspeed_config, framework_lines, numbered, rank_lines
 from hpclaunch.plan.launch_plan import AtStart
 from hpclaunch.plan.layout import JobLayout, positions, threads_line, visible_gpus
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.plan.software_choice import offer_of, reason_of
 from hpclaunch.plan.startup_plan import NODES, has_timeline, startup_lines, timeline_words
-from hpclaunch.plan.worker_launchers import (
-    ACCELERATE,
-    DEEPSPEED,
-    TORCHRUN,
-    Started,
-    per_node_launcher,
-    rank_command,
-)
+from hpclaunch.plan.worker_launchers import ACCELERATE, DEEPSPEED, TORCHRUN, Started, rank_command
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.scheduler.launcher import Launch
 from hpclaunch.site.schema import SiteProfile
@@ -227,7 +221,7 @@ def node_setup(job: JobLayout) -> tuple[Line, ...]:
 
 def plugin_is_open(request: JobRequest, profile: SiteProfile) -> bool:
     """Whether neither the request nor the profile names the plugin to use."""
-    by_workers = not request.as_ranks and per_node_launcher(request)
+    by_workers = not request.as_ranks and worker_launchers.per_node_launcher(request)
     if not site_launcher(profile).plugin_list or request.mpi or profile.mpi.plugin or by_workers:
         return False
     return profile.mpi.plugin_open

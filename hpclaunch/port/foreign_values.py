@@ -242,6 +242,8 @@ class Values:
         if part.operator.startswith("[") and (item := self._item(part, offset)):
             return item
         found = self._variable(part.text, offset)
+        if (changed := _changed(found, part.operator)) is not None:
+            return changed
         default = self._word(part.words[0], offset) if re.match(":?-", part.operator) and part.words else None
         of_job = found.shell and self.words.variables.get(part.text) in WORDS["facts of each job"]
         if default is not None and (found.plain or of_job):
@@ -356,6 +358,21 @@ def _computed(text: str | None) -> Value:
     found = bounds(text)
     number = str(found[0]) if found else None
     return Value(number, number)
+
+
+def _changed(value: Value, operator: str) -> Value | None:
+    """Return the value of ``${NAME%END}``, ``${NAME##*/}``, ``${NAME//A/B}`` (bash(1)); None: not known."""
+    match = re.fullmatch(r"(%%?|##?|//?(?![#%]))([\w.,:*?@+=/-]+)", operator)
+    if match is None or value.plain is None:
+        name = re.fullmatch(r"\$(\w+)", value.shell or "")  # which the target's shell has
+        return Value(None, f"${{{name[1]}{operator}}}") if match and name else None
+    sign, word = match.groups()
+    old, _, new = word.partition("/") if sign[0] == "/" else (word, "", "")
+    pattern = re.escape(old).replace(r"\*", ".*?" if sign == "#" else ".*").replace(r"\?", ".")
+    ends = {"%": rf"\A(.*){pattern}\Z", "%%": rf"\A(.*?){pattern}\Z", "#": rf"\A(){pattern}"}
+    whole = ends.get(sign.replace("##", "#"), f"(){pattern}")
+    text = re.sub(whole, rf"\g<1>{new}", value.plain, count=sign == "/", flags=re.DOTALL)
+    return Value(text, _in_quotes(text))
 
 
 def adds_in_block(made: Assignment) -> bool:

@@ -8,14 +8,8 @@ from typing import NamedTuple
 
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.port.foreign_values import WORDS, Value, Values, texts_of
-from hpclaunch.shell.launcher_options import (
-    LAUNCHER_OPTIONS,
-    LIST_OPTIONS,
-    MPIEXEC,
-    Size,
-    continues_list,
-    read_option,
-)
+from hpclaunch.shell import launcher_options
+from hpclaunch.shell.launcher_options import LAUNCHER_OPTIONS, LIST_OPTIONS, Size, continues_list, read_option
 from hpclaunch.shell.shell_syntax import Part, Word
 
 
@@ -154,7 +148,7 @@ def _read_one(rest: list[Value], launcher: str) -> tuple[LaunchOption, int]:
         value = shown[prefix:] if first.plain is not None else None
     elif holder is not None:
         value = rest[words.index(holder)].plain
-        if name in MPIEXEC.pairs and taken == 3:
+        if name in launcher_options.MPIEXEC.pairs and taken == 3:
             pair = [one.plain for one in rest[1:]]
             value = None if None in pair else "=".join(map(str, pair))
     return LaunchOption(name, value, first.origin.line if first.origin else 0), taken

@@ -15,7 +15,7 @@ from hpclaunch.port.foreign_values import UNREADABLE, WORDS, Value, option_pairs
 from hpclaunch.port.line_report import KEPT, Judged, Verdict
 from hpclaunch.port.own_script import BINDS, bind_line, request_lines
 from hpclaunch.port.port_directives import binding_verdict
-from hpclaunch.port.port_state import Port
+from hpclaunch.port.port_state import Port, decided
 from hpclaunch.port.port_variables import fill_in, group_of, port_variable
 from hpclaunch.port.ported_command import inner_launcher
 from hpclaunch.scheduler.directive_readers import is_directive_like
@@ -35,6 +35,7 @@ def port_body(port: Port) -> Iterator[Judged]:
     own = request_lines(port) if port.values.own else {}
     judged = [(command, list(_of_command(port, command, own))) for command in port.script.commands]
     begins, ends = (port.says("condition"), port.says("loop")), port.says("exit")
+    cluster = port.says("ray cluster")
     settled: dict[int, bool] = {}
     for command, found in reversed(judged):
         *_, block = (0, *(id(one) for one, _ in command.path))
@@ -42,7 +43,7 @@ def port_body(port: Port) -> Iterator[Judged]:
             found[:] = [Judged(port.lines_of(command), port.says("empty block"))]
         over = port.launch is not None and command.start > port.launch.command.start
         verdicts = [one.verdict for one in found if not (over and one.verdict == ends)]
-        left = all(verdict.fate == "left out" and not verdict.is_open for verdict in verdicts)
+        left = all((one.fate == "left out" and not one.is_open) or one.to == cluster.to for one in verdicts)
         left = left and not (port.launch and command.start == port.launch.command.start)
         settled |= {id(one): left and settled.get(id(one), True) for one, _ in command.path}
     yield from chain.from_iterable(found for _, found in judged)
@@ -156,7 +157,8 @@ def _assignment(port: Port, one: Assignment, command: Command, *, exported: bool
     value = port.values.named(one.name, one.offset + 1)
     if exported and not of_machine and one.line in port.faults:
         return port.says("fault", fault=port.faults[one.line])
-    if (exported or of_machine) and (command.function or command.block):
+    in_subshell = any(block.kind == "(" for block, _ in command.path)
+    if (exported or of_machine) and (in_subshell or decided(command)):
         value = Value(None, None)
     if one.name in port.command.missing and not (of_machine or (exported and value.known)):
         return fill_in(port, one.name, [one.line, *set_at(port, {one.line})])
@@ -188,14 +190,6 @@ def names_in_launch(port: Port) -> tuple[set[str], set[str]]:
     return port.names_read((command.start, first)), port.names_read(*stays)
 
 
-def _node_files(port: Port) -> set[str]:
-    """Return the files of nodes that options of the launch name, and no word of the program does."""
-    words = (part.values.words_of(part.launch.command.words) for part in port.parts if part.launch)
-    given = chain.from_iterable(map(option_pairs, words))
-    found = {value for name, value in given if re.fullmatch(WORDS["options with a file of nodes"], name)}
-    return found - {one.plain or one.shell or one.named for one in port.command.words}
-
-
 def _node_file(port: Port, command: Command) -> str:
     """Return the file of nodes that a command makes or removes, for the launcher alone; empty: none."""
     files = [one.target for one in command.redirects if one.operator in (">", ">>", ">|") and one.fd != "2"]
@@ -204,7 +198,11 @@ def _node_file(port: Port, command: Command) -> str:
     elif not _only_reads(port, command):
         return ""
     names = {one.plain or one.shell or one.named or "" for one in port.values.words_of(files)}
-    return files[0].raw if names and names <= _node_files(port) else ""
+    words = (part.values.words_of(part.launch.command.words) for part in port.parts if part.launch)
+    given = chain.from_iterable(map(option_pairs, words))
+    of_nodes = {value for name, value in given if re.fullmatch(WORDS["options with a file of nodes"], name)}
+    of_nodes -= {one.plain or one.shell or one.named for one in port.command.words}
+    return files[0].raw if names and names <= of_nodes else ""
 
 
 @lru_cache(maxsize=8)
@@ -248,7 +246,7 @@ def _command(port: Port, command: Command, name: str) -> Verdict:
         return port.says("prints or waits")
     if port.alone and _is_program(port, command):
         return port.says("other program", line=port.launch_line)
-    return port.says("no place")
+    return port.says("makes folders" if name == "mkdir" else "no place")
 
 
 def _prints(command: Command) -> bool:
@@ -281,12 +279,13 @@ def _writes_to(command: Command) -> str:
 def last_program(port: Port) -> Launch | None:
     """Return the program of a script without a launch: the last command with a path, or an interpreter."""
     by_launcher = {start for start, launch in port.launches.items() if launch.by_launcher}  # of information
-    found = (one for one in reversed(port.script.commands) if _is_program(port, one))
-    return next((Launch(one, "python", [], one.words) for one in found if one.start not in by_launcher), None)
+    found = [one for one in reversed(port.script.commands) if _is_program(port, one)]
+    found = [one for one in sorted(found, key=decided) if one.start not in by_launcher]
+    return Launch(found[0], "python", [], found[0].words) if found else None
 
 
 def _is_program(port: Port, command: Command) -> bool:
-    hidden = command.depth or command.block or command.function or command.condition
+    hidden = command.depth or command.function or command.condition
     if hidden or not command.words:
         return False
     raw = [word.raw.strip("\"'") for word in command.words]
@@ -312,8 +311,9 @@ def _acts(launch: Launch) -> bool:
 
 
 def _other_launch(port: Port, launch: Launch) -> Verdict:
-    if port.starts_ray and launch.program and launch.program[0].visible == "ray":
-        return port.says("ray cluster")
+    ray = launch.program[0].visible if launch.program else ""
+    if port.starts_ray and re.fullmatch("(.*/)?ray", ray):
+        return port.says("ray cluster").setting(set_up=((launch.line, ray),) * ("/" in ray))
     if file := next(filter(None, map(_writes_to, (launch.command, *launch.command.inner))), ""):
         return port.says("writes text", file=file)
     if launch.trivial and not _acts(launch) and not (port.launch and port.launch.trivial):
@@ -441,9 +441,9 @@ def _eval(port: Port, command: Command) -> Verdict:
 def sole_program(port: Port) -> Launch | None:
     """Return the one program of a text for a shell; None: it has none or several, or a condition decides."""
     commands = [one for one in port.script.commands if not one.depth]
-    decided = any(one.block or one.function or one.condition or one.before == "||" for one in commands)
+    flow = any(decided(one) or one.condition or one.before == "||" for one in commands)
     programs = [one for one in commands if one.words and not _sets_up(port, one)]
-    if decided or len(programs) != 1 or programs[0].assignments:
+    if flow or len(programs) != 1 or programs[0].assignments:
         return None
     (program,) = programs
     if program.piped_in or any(one.operator.startswith("<") for one in program.redirects):

@@ -12,6 +12,7 @@ from hpclaunch.port.port_state import Port
 from hpclaunch.port.port_variables import group_of, port_variable
 from hpclaunch.port.ported_command import PortedCommand, image_name, with_binds
 from hpclaunch.scheduler.directive_reader import COMPONENT_SEPARATORS, Directive, MailEvent, Subject
+from hpclaunch.site.schema import Node
 from hpclaunch.walltime import format_walltime
 
 
@@ -34,7 +35,7 @@ def port_directives(port: Port) -> Iterator[Judged]:
     for line, name in port.script.unread:
         yield Judged([line], port.says("unread", name=name))
     events, user = mail_of(port)
-    if port.target_words.write_mail is not None and (events or user):
+    if port.target_words.write_mail is not None and events:
         yield Judged((), KEPT.setting(directives=port.target_words.write_mail(events, user)))
 
 
@@ -153,13 +154,18 @@ def _memory(port: Port, directive: Directive) -> Verdict:
     if node is None:
         carried = port.same_scheduler and _as_it_is(port, directive)
         return carried or port.says("memory, unknown", text=directive.text)
-    request, asked = node.memory_request, _gib_of_node(port, directive)
-    has = _gib(request) or node.memory_gib
-    if asked and has and asked > has:
-        return port.says("memory, too much", text=directive.text, asked=asked, has=has)
-    if request:
+    asked, has = _gib_of_node(port, directive), least_memory(node)
+    if asked and asked > has:
+        known = "too much" if node.memory_request or node.memory_gib else "unknown"
+        return port.says(f"memory, {known}", text=directive.text, asked=asked, has=has)
+    if request := node.memory_request:
         return port.says("memory", port.cited(node.source), memory=request)
-    return port.says("memory, unknown" if None in (asked, has) else "memory, enough", text=directive.text)
+    return port.says("memory, unknown" if asked is None else "memory, enough", text=directive.text)
+
+
+def least_memory(node: Node) -> float:
+    """Return the GiB that a node has, or has at least by its cores."""
+    return _gib(node.memory_request) or node.memory_gib or node.cores * WORDS["least memory of a core"]
 
 
 def _gib(text: str | None) -> float | None:
@@ -278,10 +284,10 @@ def in_container(port: Port, image: str) -> Verdict:
 def _mail_option(port: Port, directive: Directive) -> Verdict:
     events, user = mail_of(port)
     write = port.target_words.write_mail
-    to = ", ".join(write(events, user)) if write else ""
+    to = ", ".join(write(events, user)) if write and events else ""
     if not to:
-        by_user = port.words.mail_by_user or port.words.options.get(directive.name) != "mail user"
-        none = re.fullmatch("(?i)n(one|ever)?", directive.value or "") or not (events or by_user)
+        by_user = port.words.options.get(directive.name) == "mail user"
+        none = not events and (by_user or re.fullmatch("(?i)n(one|ever)?", directive.value or ""))
         return port.says("mail, none" if none else "mail, unknown", title=port.scheduler.title)
     lost = _lost_mail(port, directive) if port.words.options.get(directive.name) == "mail events" else []
     why = f"left out: {', '.join(lost)}: mail is sent at the begin, the end and a failure" if lost else ""
@@ -299,6 +305,9 @@ def mail_of(port: Port) -> tuple[frozenset[MailEvent], str | None]:
         elif subject == "mail user" and re.fullmatch(r"[\w.@+,-]+", directive.value or ""):
             user = directive.value
             events |= port.words.mail_by_user
+    if user and "mail events" not in port.subjects:
+        output = " with output" * ("output" in port.subjects)
+        events |= {*WORDS["mail without events"].get(f"{port.words.kind}{output}", ())}
     return events, user
 
 

@@ -10,26 +10,16 @@ from typing import Any
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.plan.script_commands import program_at
 from hpclaunch.plan.worker_launchers import Started
-from hpclaunch.port import port_directives
+from hpclaunch.port import port_directives, ported_command
 from hpclaunch.port.foreign_values import WORDS, Value, shell_word, texts_of
 from hpclaunch.port.job_sizes import SourceSizes
 from hpclaunch.port.launcher_words import LaunchOption, read_launch
 from hpclaunch.port.line_report import KEPT, Judged, Verdict, task
 from hpclaunch.port.own_script import own_gpus
 from hpclaunch.port.port_body import FILTERS, PRINTS, last_program, leaves, sole_program
-from hpclaunch.port.port_state import Port, gpus_of, number
-from hpclaunch.port.port_variables import fill_in, paths_here, port_variable
-from hpclaunch.port.ported_command import (
-    PortedCommand,
-    by_name,
-    command_words,
-    inner_launcher,
-    placeholder,
-    port_command,
-    shell_text_at,
-    with_word,
-    workers_of,
-)
+from hpclaunch.port.port_state import Port, decided, gpus_of, number
+from hpclaunch.port.port_variables import fill_in, gpu_aware_verdict, paths_here, port_variable
+from hpclaunch.port.ported_command import PortedCommand, by_name, inner_launcher, port_command, shell_text_at
 from hpclaunch.port.written_script import Written, find_written, here_document, read_written, text_of_shell
 from hpclaunch.shell.launcher_options import LAUNCHER_OPTIONS, Size
 from hpclaunch.shell.shell_syntax import Part, Redirect, Word
@@ -66,7 +56,7 @@ def _only_prints(launch: Launch) -> bool:
     installs = words[1:2] == ["-m"] and words[2:3] and words[2] in ("venv", "pip", "ensurepip", "ipykernel")
     prints = launch.trivial or name in PRINTS
     prints = prints and not re.fullmatch(WORDS["prints and starts"], " ".join(words))
-    return prints or bool(installs) or (name, *words[1:2]) == ("ray", "start")
+    return prints or bool(installs) or name == "cd" or (name, *words[1:2]) == ("ray", "start")
 
 
 def main_launch(port: Port) -> Launch | None:
@@ -81,7 +71,7 @@ def source_sizes(port: Port, launch: Launch | None) -> SourceSizes:
     """Return what the directives request and a launch starts, as far as the script says it."""
     requested = port.requested
     given = read_launch(launch, port.values).sizes if launch is not None else {}
-    nodes = given.get("nodes") or requested.node_count
+    nodes = (not port.starts_ray and given.get("nodes")) or requested.node_count
     ranks = _rank_count(port, launch, given, nodes)
     per_node = given.get("tasks per node") or number(requested.tasks_per_node)
     if nodes is None and ranks is not None and per_node:
@@ -97,22 +87,20 @@ def _rank_count(port: Port, launch: Launch | None, given: dict[Size, int], nodes
         return None
     if "tasks" in given:
         return given["tasks"]
-    if launch and "tasks per node" in given and (ranks := _ranks_of_nodes(port, launch, given, nodes)):
-        return ranks
-    if launch is not None and (fixed := _of_launcher(port, launch, nodes)):
+    if launch and "tasks per node" in given:
+        if port.requested.tasks and launch.launcher == "srun":
+            return port.requested.tasks.value  # sbatch's -n counts before (Slurm 22.05.8)
+        if nodes:
+            return given["tasks per node"] * nodes
+    if fixed := _of_launcher(port, launch, nodes):
         return fixed[0]
     return _ranks_requested(port, launch, nodes)
 
 
-def _ranks_of_nodes(port: Port, launch: Launch, given: dict[Size, int], nodes: int | None) -> int | None:
-    """Return the ranks where a launch names those of a node: sbatch's -n counts before (Slurm 22.05.8)."""
-    if port.requested.tasks and launch.launcher == "srun":
-        return port.requested.tasks.value
-    return given["tasks per node"] * nodes if nodes else None
-
-
-def _of_launcher(port: Port, launch: Launch, nodes: int | None) -> tuple[int | None] | None:
+def _of_launcher(port: Port, launch: Launch | None, nodes: int | None) -> tuple[int | None] | None:
     """Return the ranks where a launcher decides alone; None: it starts what the directives request."""
+    if launch is None:
+        return None if _starts_several(port, nodes or 1) else (1,)
     if not launch.by_launcher:
         return (1,)
     if launch.launcher in WORDS["read elsewhere"]:
@@ -138,6 +126,13 @@ def _ranks_requested(port: Port, launch: Launch | None, nodes: int | None) -> in
     if launch is None or not (launch.launcher == "srun" or port.values.own):
         return None
     return nodes or (None if requested.gpus else 1)
+
+
+def _starts_several(port: Port, nodes: int) -> bool:
+    """Tell whether a script without a launch may start several ranks; else its slots are for threads."""
+    words = (word.raw for one in port.script.commands for word in one.words[1:])
+    named = any(re.match(WORDS["counts of processes"], word) for word in words)
+    return nodes > 1 or port.values.own or named
 
 
 def _gpu_count(port: Port, given: dict[Size, int], nodes: int | None, ranks: int | None) -> int | None:
@@ -202,7 +197,7 @@ def _in_folder(port: Port, launch: Launch | None, found: PortedCommand) -> Porte
     if not (by_mpi and there and re.fullmatch(r"\w[\w.+-]*", name)):
         return found
     said = f"mpirun looks for {name} in the folder of the job, too, and the shell that starts a rank does not"
-    return with_word(found, 0, Value(f"./{name}", f"./{name}")).but(said=said)
+    return ported_command.with_word(found, 0, Value(f"./{name}", f"./{name}")).but(said=said)
 
 
 def _with_inside(port: Port, found: PortedCommand, inner: Port, place: Written) -> PortedCommand:
@@ -244,7 +239,7 @@ def _with_text_kept(port: Port, found: PortedCommand, inner: Port, place: Writte
             at = {"line": line + command.line - 1, "start": start, "image": in_text.image, "here": port.here}
             found = found.but(settled=(*found.settled, command.name), to_do=task("container stays", **at))
         if started:
-            workers, of_job = workers_of(started)
+            workers, of_job = ported_command.workers_of(started)
             kept = started.launcher.name
             text = _with_numbers_of(port, started, text)
             to_do = task("launcher stays", line=line + command.line - 1, kept=kept, here=port.here)
@@ -271,9 +266,11 @@ def _with_numbers_of(port: Port, started: Started, text: str) -> str:
 
 def written_command(port: Port, given: Mapping[str, Any]) -> Verdict:
     """Return the command with what goes with it, once all variables are known; ``given``: other keys set."""
-    found, sizes = port.command, port.sizes
+    found = port.command
     stdin, to_do = _stdin(port)
-    verdict = KEPT.setting(command=command_words(found, given.get("exports", ()), stdin)).doing(*to_do)
+    verdict = KEPT.setting(
+        command=ported_command.command_words(found, given.get("exports", ()), stdin)
+    ).doing(*to_do)
     if "name" not in given:
         words = [text for word in found.words if (text := word.plain or word.shell)]
         pieces = (text for word in words for text in word.split())
@@ -281,11 +278,7 @@ def written_command(port: Port, given: Mapping[str, Any]) -> Verdict:
         verdict = verdict.setting(name=port.job_name(PurePosixPath(file).stem))
     if found.image:
         verdict = verdict.setting(container=found.image)
-    gpus, per_node = gpus_of(port.target), sizes.tasks_per_node
-    if found.inner and gpus and per_node and per_node > gpus:
-        verdict = verdict.setting(framework="none")
-    elif framework := "ray" if port.starts_ray else found.framework:
-        verdict = verdict.setting(framework=framework)
+    verdict = _with_framework(port, verdict, given)
     binds = (*found.binds, *given.get("container_bind", ())) if found.image else ()
     bound = [":".join(bind.split(":")[:2]).rpartition(":")[2].rstrip("/") for bind in binds]
     texts = [word.plain or word.shell or "" for word in found.words]
@@ -293,12 +286,37 @@ def written_command(port: Port, given: Mapping[str, Any]) -> Verdict:
     return verdict.doing(*dict.fromkeys(tasks))
 
 
+def _with_framework(port: Port, verdict: Verdict, given: Mapping[str, Any]) -> Verdict:
+    """Return the verdict with the framework, by which hpclaunch shows GPUs and sets variables."""
+    found, gpus, per_node = port.command, gpus_of(port.target), port.sizes.known.get("tasks_per_node", 1)
+    framework = "ray" if port.starts_ray else found.framework
+    framework = "none" if found.inner and 0 < gpus < per_node else framework
+    if framework:
+        return verdict.setting(framework=framework)
+    if not gpus or per_node == 1 or not ("own_gpus" in given or _shows_own_gpus(port)):
+        return verdict
+    read = re.fullmatch(WORDS["read by another"], found.program)
+    return verdict.doing(task("own GPUs alone")) if read else verdict.setting(framework="none")
+
+
+def _shows_own_gpus(port: Port) -> bool:
+    """Tell whether the launch shows each rank no GPUs but its own, from number 0 on."""
+    if port.launch is None:
+        return False
+    read = read_launch(port.launch, port.values)
+    every: list[Any] = [*port.script.active_directives, *read.options]
+    given = "".join(f"--{one.name}={one.value} " for one in every)
+    by_wrapper = any(re.fullmatch(WORDS["binder of GPUs"], text) for text in texts_of(read.program))
+    pattern = WORDS["own GPUs alone"].get(port.launch.launcher, "(?!)")
+    return by_wrapper or re.fullmatch(pattern, given) is not None
+
+
 def filled_in(port: Port, known: Collection[str]) -> Iterator[Judged]:
     """Yield the variables that the command needs and no line sets; ``known``: those that a line sets."""
     lines = [port.launch.line] if port.launch else [1]
     for word in port.command.words:
         if not word.known:
-            for name in word.missing if word.named else (placeholder(word),):
+            for name in word.missing if word.named else (ported_command.placeholder(word),):
                 if name not in known:
                     yield Judged((), fill_in(port, name, lines))
 
@@ -406,7 +424,7 @@ def _first_verdict(port: Port, launch: Launch, command: Sequence[str]) -> Verdic
         said.append(port.sizes.said)
     holds = {"line": launch.line + port.before, "launcher": launch.launcher}
     to_do += [task("options unread", name=word.raw, **holds) for word in launch.unread]
-    inside = launch.command.block or launch.command.function or launch.command.before == "||"
+    inside = decided(launch.command) or launch.command.before == "||"
     if inside and not port.values.own:
         said.append("it stands in a block of the shell, and the job file starts it once, in any case")
         to_do.append(task("started in a block", line=launch.line + port.before))
@@ -444,6 +462,8 @@ def _taken_off(port: Port, launch: Launch, word: Word) -> Verdict:
 def _option_verdict(port: Port, launch: Launch, option: LaunchOption) -> Verdict:
     known = LAUNCHER_OPTIONS.get(launch.launcher)
     text = f"{launch.launcher}'s {option.name}"
+    if re.fullmatch(WORDS["GPU-aware MPI"], f"{option.name}={option.value}"):
+        return gpu_aware_verdict(port, f"{text} {option.value}")
     if known is None:
         return port.says("other launcher", text=text)
     if sizes := option.sizes(launch.launcher):

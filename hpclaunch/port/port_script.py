@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -36,7 +36,7 @@ from hpclaunch.port.port_directives import port_directives
 from hpclaunch.port.port_state import Port, gpus_of, number, numbers_asked
 from hpclaunch.port.port_variables import to_fill_in
 from hpclaunch.port.ported_command import FILL_IN, PortedCommand
-from hpclaunch.port.result_check import open_points
+from hpclaunch.port.result_check import open_points, read_by_programs
 from hpclaunch.scheduler.directive_reader import DirectiveReader, Fact, RequestedResources, whole_number
 from hpclaunch.scheduler.directive_readers import READERS, reader_by_variables
 from hpclaunch.scheduler.job_header import PLAIN_WORD
@@ -105,6 +105,7 @@ def port_script(
         values=Values(script, words, numbers_asked(script, requested, source), node_file=node_file, own=own),
     )
     port, settled = _settle(port)
+    _check_starts(port)
     return _put_together(port, KEPT.setting(site=site or target.name, **settled.sets).doing(*settled.to_do))
 
 
@@ -117,6 +118,16 @@ def _check(script: Script, source: SiteProfile | None) -> None:
         raise BadInputError.case("port: no script")
     if source is not None and script.kind not in (None, source.scheduler.kind):
         raise BadInputError.case("port: other scheduler", first=script.directives[0], source=source)
+
+
+def _check_starts(port: Port) -> None:
+    """Refuse a script that only submits others: those are to be ported."""
+    submits = {one.submit_command for one in READERS.values()}
+    found = [one for one in port.script.commands if one.name in submits]
+    if found and port.launch is None and not port.script.directives:
+        text = "\n".join(port.script.text[one.start : one.end] for one in found)
+        scripts = ", ".join(dict.fromkeys(re.findall(WORDS["a script"], text)))
+        raise BadInputError.case("port: submits", at=at_lines(one.line for one in found), scripts=scripts)
 
 
 def _settle(port: Port) -> tuple[Port, Verdict]:
@@ -132,10 +143,13 @@ def _settle(port: Port) -> tuple[Port, Verdict]:
     port = replace(port, launch=launch, source_sizes=found, sizes=sizes)
     account = _account(port)
     port, sized = _sized(replace(port, account=account.sets.get("account")))
-    asked = port.values.numbers
-    ranks: dict[Fact, int] = {"tasks": found.ranks} if found.ranks else {}
-    numbers = {**_target_numbers(port), **({} if command.inner else _slots(found, asked))}
-    values = replace(port.values, numbers=numbers, target=_target_facts(port), there={**ranks, **asked})
+    asked, ranks = port.values.numbers, found.ranks or 0
+    started: dict[Fact, int] = {"tasks": ranks, "tasks per node": -(-ranks // (found.nodes or 1))}
+    other = (fact for fact, count in started.items() if ranks and asked.get(fact, count) != count)
+    slots = {} if command.inner else {fact: asked[fact] for fact in other}  # for threads, as there
+    there: dict[Fact, int] = {"tasks": ranks, **asked}
+    numbers = {**_target_numbers(port), **slots}
+    values = replace(port.values, numbers=numbers, target=_target_facts(port), there=there)
     port = replace(port, values=values)
     port = replace(port, command=port_launch.read_command(port, launch))
     sets = {**account.sets, **sized.sets}
@@ -224,8 +238,8 @@ def _reasons(port: Port, settings: Mapping[str, Any], given: Mapping[str, Any]) 
     placeholder = port.account != port.script.directive_value("account") or not port.same_machine
     framework = f"{found.inner} starts programs of this framework"
     if settings.get("framework") == "none":
-        ranks = f"{sizes.tasks_per_node} ranks share {gpus_of(port.target)} GPUs"
-        framework = f"{ranks}: each sees one of them, as number 0"
+        shared = (sizes.tasks_per_node or 0) > gpus_of(port.target)
+        framework = port.says("ranks share GPUs" if shared else "ranks see their own", sizes=sizes).why
     return {
         "account": f"fill in your account of {port.here}" if placeholder else "",
         "queue": f"{queue.why} ({queue.source})",
@@ -247,13 +261,6 @@ def _target_numbers(port: Port) -> dict[Fact, int]:
         "gpus per node": min(gpus, per_node * each) if gpus and per_node and each else gpus,
     }
     return {fact: number for fact, number in known.items() if number}
-
-
-def _slots(found: SourceSizes, asked: Mapping[Fact, int]) -> dict[Fact, int]:
-    """Return the counts of the directives that are not those of the ranks: slots for threads, as there."""
-    ranks, nodes = found.ranks or 0, found.nodes or 1
-    started: dict[Fact, int] = {"tasks": ranks, "tasks per node": -(-ranks // nodes)}
-    return {fact: asked[fact] for fact, count in started.items() if count and asked.get(fact, count) != count}
 
 
 def _target_facts(port: Port) -> dict[Fact, str]:
@@ -299,14 +306,18 @@ def _put_together(port: Port, settled: Verdict) -> Ported:
     settings, more = _settings(port, all_set(every))
     to_do = dict.fromkeys(text for one in every for text in one.verdict.to_do)
     to_do |= dict.fromkeys([*more, *open_points(port, settings, judged)])
+    carried = {line for one in judged if one.verdict.sets or one.verdict.to_do for line in one.lines}
+    carried.update(*undecided(judged).values())
     for why, lines in _open_lines(port, judged).items():
         if not any(why in said or why.startswith(said.removeprefix("nodes: ")) for said in to_do):
-            to_do[f"{at_lines(lines)}: {why}{_read_there(port, judged, lines)}"] = None
+            read = set_at(port, lines) - carried
+            reads = f" (what it reads: {at_lines(read)})" if read else ""
+            to_do[f"{at_lines(lines)}: {why}{reads}"] = None
     return Ported(
         settings=settings,
         report=line_report(judged, content_lines(port)),
         to_do=tuple(to_do),
-        notes=tuple(_notes(port)),
+        notes=(*_notes(port), *read_by_programs(port, settings)),
         reasons=_reasons(port, settings, given),
         there=port.there,
     )
@@ -319,14 +330,6 @@ def _open_lines(port: Port, judged: Sequence[Judged]) -> dict[str, list[int]]:
     others = set(chain.from_iterable(lines for why, lines in found.items() if why != condition))
     found[condition] = [line for line in found.get(condition, ()) if line not in others]
     return {why: lines for why, lines in found.items() if lines}
-
-
-def _read_there(port: Port, judged: Sequence[Judged], lines: Collection[int]) -> str:
-    """Return which lines, not carried over, set what these lines of the user's read."""
-    carried = {line for one in judged if one.verdict.sets or one.verdict.to_do for line in one.lines}
-    carried.update(*undecided(judged).values())
-    found = set_at(port, lines) - carried
-    return f" (what it reads: {at_lines(found)})" if found else ""
 
 
 def _settings(port: Port, found: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:

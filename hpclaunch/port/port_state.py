@@ -171,6 +171,12 @@ class Port:
         return range(command.line, last + 1)
 
 
+def decided(command: Command) -> bool:
+    """Tell whether a condition, a loop or a function decides if a command runs, and how often."""
+    kinds = ("if", "case", "while", "until", "for", "select", "function")
+    return any(block.kind in kinds for block, _ in command.path)
+
+
 def gpus_of(profile: SiteProfile | None) -> int:
     """Return the GPUs of a node; 0: it has none, or is not described."""
     return len(profile.node.gpus) if profile and profile.node else 0

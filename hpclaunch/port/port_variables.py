@@ -47,11 +47,15 @@ def port_variable(port: Port, name: str, value: Value) -> Verdict:
         group = site = None
     if group is not None and group.name == "software" and re.search(r"PATH$|PRELOAD$", name):
         shown = value.plain or value.shell
+        if re.fullmatch(WORDS["path of an environment"], f"{name}={value.named or shown}"):
+            return port.says("path of an environment")
         return port.says("search path", name=name, why=group.why, shown=f": {shown}" if shown else "")
     if site is not None:
         to = f"{name}={site.value}" if site.value is not None else f"unset {name}"
         why = f"{group.why}; " if group else ""
         return port.says("set by the site", port.cited(site.source), to=to, why=why, reason=site.reason)
+    if re.fullmatch(WORDS["GPU-aware MPI"], f"{name}={value.plain}"):
+        return gpu_aware_verdict(port, name)
     if group is not None:
         return _replaced(port, name, group, value)
     return _carried(port, name, value)
@@ -93,10 +97,12 @@ def paths_here(port: Port, where: str, text: str, bound: Collection[str] = ()) -
 def is_other_size(port: Port, name: str, value: str | None) -> bool:
     """Tell whether a number, by its name a size of the job, may be another one here."""
     there, here = port.source_sizes, port.sizes
-    same = here.same and there.nodes and there.ranks == (here.tasks_per_node or 0) * there.nodes
+    of_node = here.tasks_per_node or gpus_of(port.target)
+    same = here.same and there.nodes and (there.ranks or there.gpus) == of_node * there.nodes
     same = same or (port.same_machine and value == str(gpus_of(port.target)))
+    same = same or bool(re.fullmatch(WORDS["one of each"], f"{value}; {port.sizes_text}"))
     is_size = re.fullmatch(WORDS["names of sizes"], name.strip("-"), re.IGNORECASE)
-    return not same and bool(is_size and re.fullmatch(r"\d+", value or ""))
+    return not same and bool(is_size and re.fullmatch(r"\d+", f"{value}"))
 
 
 def fill_in(port: Port, name: str, lines: Sequence[int]) -> Verdict:
@@ -151,9 +157,19 @@ def _replaced(port: Port, name: str, group: Group, value: Value) -> Verdict:
         gpus = f", GPUs by {binding.gpu_visible_var}" if binding.gpu_visible_var else ""
         source = port.cited(binding.source)
         said = port.says("replaced by the binding", source, gpus=gpus, why=group.why, name=name)
-        return said.doing(*_visible(port, name, value))
+        return _visible(port, name, value, said)
     alone = read or port.same_machine or re.fullmatch(WORDS["of one machine alone"], name)
     return port.says("not needed here" if alone else "not set here", why=group.why)
+
+
+def gpu_aware_verdict(port: Port, text: str) -> Verdict:
+    """Return the verdict on what lets the other machine's MPI send from the memory of GPUs."""
+    mpi = port.target.mpi
+    name = WORDS["variable for GPUs"].get(mpi.implementation)
+    if name is None or name in port.target.env:
+        return port.says("GPU-aware MPI, unknown", text=text)
+    said = port.says("GPU-aware MPI", port.cited(mpi.source), text=text, name=name, mpi=mpi.implementation)
+    return said.setting(env={name: "1"})
 
 
 def _threads(port: Port, name: str, group: Group, value: Value) -> list[str]:
@@ -169,11 +185,13 @@ def _read_in_script(port: Port, name: str) -> bool:
     return unseen or any(ref.name == name for ref in port.script.shell.refs)
 
 
-def _visible(port: Port, name: str, value: Value) -> list[str]:
-    """Return the task about a list of GPUs that are not those which a node of the script's job has."""
+def _visible(port: Port, name: str, value: Value, said: Verdict) -> Verdict:
+    """Add the task about a list of GPUs other than those of a node, and that a rank sees its own alone."""
     there = port.source_sizes
     each = there.gpus // (there.nodes or 1) if there.gpus is not None else None
     listed = len((value.plain or "").split(","))
+    if "VISIBLE" in name and port.launcher.local_rank in (value.shell or ""):
+        return said.setting(own_gpus=True)
     if "VISIBLE" not in name or not value.plain or listed == each:
-        return []
-    return [f"GPUs: {name}={value.plain} lets the program see {listed} of a node's GPUs: set gpus_per_task"]
+        return said
+    return said.doing(task("GPUs listed", name=name, value=value.plain, listed=listed))

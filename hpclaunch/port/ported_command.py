@@ -56,6 +56,12 @@ class PortedCommand:
         """Variables that the words need and that are not known here."""
         return tuple(dict.fromkeys(name for word in self.words for name in word.missing))
 
+    @property
+    def program(self) -> str:
+        """The program behind its wrappers, with variables by their names."""
+        words = self.words[program_at(tuple(texts_of(self.words))) :]
+        return next((word.plain or word.named or word.shell or "" for word in words), "")
+
     def but(self, *, said: str = "", to_do: str = "", **changed: Any) -> "PortedCommand":
         """Return the command with other fields, and with one more line in ``said`` or ``to_do``."""
         if said:
@@ -69,7 +75,14 @@ def port_command(words: Sequence[Value], target: str) -> PortedCommand:
     """Return the command of the program's words; ``target``: the site."""
     found = PortedCommand(words=tuple(words))
     found = _without_wrappers(_without_container(_without_wrappers(found), target))
-    found = _with_words_named(_without_secrets(_without_inner(_without_binder(found))))
+    texts = texts_of(found.words)
+    binds = len(texts) > 1 and re.fullmatch(WORDS["binder"], texts[0])  # by its name
+    if binds and re.match(r"[./$]|python|bash|sh$|\w+$", texts[1]):
+        found = found.but(words=found.words[1:], to_do=task("binder", text=texts[0]))
+    found = _without_secrets(_without_inner(found))
+    for word in found.words:
+        if word.plain and (re.search(WORDS["template"], word.plain) or placeholder_in(word.plain)):
+            found = found.but(to_do=f"command: {word.plain} is a placeholder of the script: fill it in")
     given = tuple(itertools.dropwhile(lambda word: word.plain == "", found.words))
     if given:
         return _with_other_launcher_named(found.but(words=given), target)
@@ -87,23 +100,6 @@ def _without_wrappers(found: PortedCommand) -> PortedCommand:
     ):
         words = words[behind:]
     return found.but(words=words)
-
-
-def _without_binder(found: PortedCommand) -> PortedCommand:
-    """Take the program out of a wrapper that gives each rank its GPU or cores, known by its name."""
-    texts = texts_of(found.words)
-    binds = len(texts) > 1 and re.fullmatch(WORDS["binder"], texts[0])
-    if not (binds and re.match(r"[./$]|python|bash|sh$|\w+$", texts[1])):
-        return found
-    return found.but(words=found.words[1:], to_do=task("binder", text=texts[0]))
-
-
-def _with_words_named(found: PortedCommand) -> PortedCommand:
-    """Name the words that are placeholders."""
-    for word in found.words:
-        if word.plain and (re.search(WORDS["template"], word.plain) or placeholder_in(word.plain)):
-            found = found.but(to_do=f"command: {word.plain} is a placeholder of the script: fill it in")
-    return found
 
 
 def _with_other_launcher_named(found: PortedCommand, target: str) -> PortedCommand:
@@ -294,14 +290,14 @@ def _container_options(
     while at < len(texts) and texts[at].startswith("-"):
         name, equals, value = texts[at].partition("=")
         step = 1 if equals or texts[at] in runtime.flags else 2
-        following = found.words[at + 1 : at + 2]
+        following, shown = found.words[at + 1 : at + 2], " ".join(texts[at : at + step])
         if name in runtime.binds_by:
             binds = value if equals else "".join((one.plain or one.shell or "") for one in following)
             found = with_binds(found, binds, target)
         elif name in runtime.image_by:
             known = value if found.words[at].plain else None
             image = Value(known, None) if equals else next(iter(following), None)
-        elif texts[at] not in runtime.gpu.values():
+        elif not (texts[at] in runtime.gpu.values() or re.fullmatch(WORDS["modules of Shifter"], shown)):
             left += texts[at : at + step]
         at += step
     return found, at, image, left

@@ -14,7 +14,7 @@ from hpclaunch.port.foreign_values import ARGUMENT, WORDS, Value, adds_in_block,
 from hpclaunch.port.job_sizes import usable_cores
 from hpclaunch.port.line_report import Judged, at_lines, task, undecided
 from hpclaunch.port.port_body import content_lines, leaves, names_in_launch, used_names
-from hpclaunch.port.port_directives import words_of_nodes
+from hpclaunch.port.port_directives import least_memory, words_of_nodes
 from hpclaunch.port.port_state import Port, gpus_of, number, numbers_asked
 from hpclaunch.port.port_variables import fits, is_other_size
 from hpclaunch.port.ported_command import FILL_IN
@@ -46,6 +46,33 @@ def _cores(port: Port) -> Iterator[str]:
     own = port.same_machine or port.source_sizes.gpus  # those of a rank with GPUs are its share of the node
     if not own and 0 < cores < (there := port.source_sizes.cpus_per_rank or 0):
         yield task("fewer cores", there=there, here=cores)
+
+
+def read_by_programs(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:  # complex: five facts
+    """Yield facts for a program that port does not read: what it may look for, and what it has here."""
+    index, sizes, found = port.names_of("array index"), port.sizes, port.command
+    by = port.launch.launcher if port.launch and not found.inner else ""
+    names = WORDS["ranks of launchers"].get(by, []) if sizes.nodes != 1 or sizes.tasks_per_node != 1 else []
+    own = re.findall(r"[A-Z]\w+", port.launcher.rank)
+    alike = {*names} <= {*own} or (port.same_scheduler and {*own} & {*names})
+    own += [] if settings.get("framework") == "none" else WORDS["set for each rank"]
+    gpus = gpus_of(port.target) // (sizes.gpus_per_task or 1)  # whose share of the cores a rank has
+    cores = (usable_cores(port.target) or 0) // max(gpus, sizes.tasks_per_node or 1)
+    read = re.fullmatch(f"{WORDS['read by another']}|[^/]*", found.program)
+    cases = {
+        "index unread": "array" in settings and not (port.same_scheduler or _reading(port, index)),
+        "ranks by name": not alike,
+        "fewer cores by a GPU": port.source_sizes.gpus and 0 < cores < (port.source_sizes.cpus_per_rank or 0),
+        "built here": not (read or found.image or port.same_machine),
+    }
+    texts = {"index": ", ".join(index), "names": ", ".join(names), "own": ", ".join(own), "cores": str(cores)}
+    yield from (task(case, port=port, **texts) for case, holds in cases.items() if holds)
+
+
+def _reading(port: Port, names: Collection[str]) -> list[int]:
+    """Return the lines that have one of these names."""
+    is_read = re.compile(rf"\b({'|'.join(names) or '(?!)'})\b")
+    return [at for at, line in content_lines(port).items() if is_read.search(line)]
 
 
 def _home(port: Port) -> Iterator[str]:
@@ -155,7 +182,7 @@ def _lost_words(port: Port, value: str) -> list[str]:
     node, ranks = port.target.node, port.sizes.tasks_per_node or 1
     known = [port.there, *words_of_nodes(port)]
     value = re.sub(r"\bsystem=\w+", "", value)  # ALCF's name of the machine
-    asked, memory = re.findall(r"\bmem=(\d+)gb?\b", value), node.memory_gib if node else None
+    asked, memory = re.findall(r"\bmem=(\d+)gb?\b", value), least_memory(node) if node else None
     chunks = -(-ranks // (number(port.requested.tasks_per_node) or 1))
     if asked and memory and max(map(int, asked)) * chunks <= memory:
         known.append("mem")
@@ -232,8 +259,7 @@ def _starters(port: Port) -> Iterator[str]:
 
 def _index(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
     """Yield that a job without an array reads an index."""
-    is_read = re.compile(rf"\b({'|'.join(port.names_of('array index')) or '(?!)'})\b")
-    lines = [at for at, line in content_lines(port).items() if is_read.search(line)]
+    lines = _reading(port, port.names_of("array index"))
     read = "$HPCLAUNCH_ARRAY_INDEX" in str(settings["command"]).replace("{", "")
     if lines and read and "array" not in settings:
         yield f"array: line {format_cpu_list(lines)} reads an index, and no line requests an array: set array"
@@ -253,7 +279,7 @@ def _gpus(port: Port) -> Iterator[str]:
             yield task("shared GPUs, unsaid", per_node=per_node, gpus=gpus)
         elif source.gpus and not (source.ranks and source.ranks > source.gpus):  # there, too
             yield task("shared GPUs", per_node=per_node, gpus=gpus)
-    elif hints and gpus and source.gpus is None and not asked:
+    elif hints and gpus and source.gpus is None and not asked and per_node != gpus:
         yield f"GPUs: {at_lines(hints)} speak of some, and no number can be read: set gpus_per_task"
 
 

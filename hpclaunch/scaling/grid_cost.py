@@ -10,18 +10,11 @@ from itertools import accumulate
 from math import ceil
 from typing import NamedTuple
 
+from hpclaunch.scaling import strategy_costs
 from hpclaunch.scaling.machine_speed import Machine
 from hpclaunch.scaling.memory_need import MemoryOptions, by_block, weights_of
 from hpclaunch.scaling.model_table import Layer
-from hpclaunch.scaling.strategy_costs import (
-    Division,
-    LayerCost,
-    Traffic,
-    balanced_stages,
-    layer_seconds,
-    ring,
-    update_seconds,
-)
+from hpclaunch.scaling.strategy_costs import Division, Traffic, balanced_stages, ring, update_seconds
 
 
 class GridCost(NamedTuple):
@@ -42,7 +35,7 @@ def grid_stages(layers: Sequence[Layer], count: int) -> list[list[Layer]]:
         places = [max(0, number - 1) // ceil(seen[-1] / count) for number in seen]
     else:
         work = [float(sum(layer.forward_flops + layer.y for layer in run)) for run in runs]
-        found = balanced_stages([LayerCost(0, 0, one, 0, 0) for one in work], count)
+        found = balanced_stages([strategy_costs.LayerCost(0, 0, one, 0, 0) for one in work], count)
         places = [number for number, stage in enumerate(found) for _ in stage]
     stages: dict[int, list[Layer]] = {}
     for place, run in zip(places, runs, strict=True):
@@ -111,7 +104,7 @@ def _seconds(
     memory = machine.memory_gb_s.value * 1e9 * machine.gpu_share.value
     total = 0.0
     for layer in stage:
-        forward, backward = layer_seconds(layer, speed, memory, micro, options.saved_bytes)
+        forward, backward = strategy_costs.layer_seconds(layer, speed, memory, micro, options.saved_bytes)
         again = options.recompute == "full" or (
             options.recompute == "selective" and layer.kind == "attention"
         )

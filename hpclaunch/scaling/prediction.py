@@ -11,6 +11,7 @@ import msgspec
 from hpclaunch.errors import BadInputError
 from hpclaunch.package_data import note_text
 from hpclaunch.plural import counted
+from hpclaunch.scaling import strategy_costs
 from hpclaunch.scaling.calibration import TERMS, Calibration, calibrate, not_calibrated
 from hpclaunch.scaling.grid_cost import exchange_bytes, exchanges, grid_cost, grid_stages
 from hpclaunch.scaling.learned_range import Mixture, StepRange, learned_range, naive_fit, place_of
@@ -19,19 +20,7 @@ from hpclaunch.scaling.measured_sizes import MeasuredSize, deviation_of_repeats
 from hpclaunch.scaling.memory_need import MemoryNeed, MemoryOptions, memory_need, what_would_fit
 from hpclaunch.scaling.model_table import Layer, Model
 from hpclaunch.scaling.simulated_exchange import Simulation
-from hpclaunch.scaling.strategy_costs import (
-    HYBRIDS,
-    WHOLE_WORKERS,
-    Division,
-    LayerCost,
-    Strategy,
-    balanced_stages,
-    groups_of,
-    layer_costs,
-    main_layers,
-    most_gpus,
-    step_cost,
-)
+from hpclaunch.scaling.strategy_costs import HYBRIDS, Division, Strategy, groups_of, main_layers, most_gpus
 
 KNOWN_ERROR = 0.05
 """Relative deviation that is in measurements themselves: on ABCI medians of epochs differ from minima by 0.4
@@ -230,9 +219,9 @@ def terms_of(strategy: Strategy, gpus: int, request: PredictRequest) -> tuple[fl
     division = division_of(strategy, gpus, request)
     if strategy == "3d":
         return _grid_terms(division, request)
-    cost = step_cost(strategy, _costs(request), division)
+    cost = strategy_costs.step_cost(strategy, _costs(request), division)
     node, network = [0.0, 0.0], [0.0, 0.0]
-    inner_size = gpus if strategy in WHOLE_WORKERS else division.p2
+    inner_size = gpus if strategy in strategy_costs.WHOLE_WORKERS else division.p2
     phi = machine.contention.value if strategy in HYBRIDS else 1.0
     shown = (1.0 - machine.overlap.value) * exchanges(options, division.segments)
     for traffic, size, slower, width, share in (
@@ -281,10 +270,12 @@ def _grid_terms(division: Division, request: PredictRequest) -> tuple[float, ...
     return _terms(request, cost.compute_s, node, network, division.p, division.p)
 
 
-def _costs(request: PredictRequest) -> list[LayerCost]:
+def _costs(request: PredictRequest) -> list[strategy_costs.LayerCost]:
     options = request.memory
     micro = max(1.0, request.batch / request.accumulate)
-    costs = layer_costs(groups_of(request.model), request.machine, micro, options.slots, options.saved_bytes)
+    costs = strategy_costs.layer_costs(
+        groups_of(request.model), request.machine, micro, options.slots, options.saved_bytes
+    )
     if options.recompute == "full":  # the forward pass is done again before the backward pass
         costs = [cost._replace(bw=cost.bw + cost.fw) for cost in costs]
     return costs
@@ -370,7 +361,7 @@ def _need(
         stages = grid_stages(request.model.layers, request.pipeline)
     if strategy == "pipeline":
         left = iter(groups_of(request.model))
-        parts = balanced_stages(_costs(other), gpus)
+        parts = strategy_costs.balanced_stages(_costs(other), gpus)
         stages = [list(chain.from_iterable(islice(left, len(part)))) for part in parts]
     return memory_need(strategy, stages, division, options)
 

@@ -10,19 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
-from hpclaunch.shell.shell_syntax import (
-    ASSIGNMENT,
-    Block,
-    Command,
-    Part,
-    Path,
-    Redirect,
-    Ref,
-    Shell,
-    Word,
-    assignment_in,
-    text_part,
-)
+from hpclaunch.shell import shell_syntax
+from hpclaunch.shell.shell_syntax import ASSIGNMENT, Block, Command, Part, Path, Redirect, Ref, Shell, Word
 
 MAX_DEPTH = 40
 """Levels of nested substitutions that are read, deeper ones are plain text; and of blocks that count."""
@@ -336,7 +325,7 @@ class _Reader:
             end = self.at + 1
             while end < len(self.text) and self.text[end] not in "'\"\\$`~" and self.text[end] not in _META:
                 end += 1
-            parts.append(text_part(self.text[self.at : end]))
+            parts.append(shell_syntax.text_part(self.text[self.at : end]))
             self.at = end
 
     def _single(self, parts: list[Part]) -> None:
@@ -637,7 +626,7 @@ class _ListState:
         command = self._current(word.start, word.line)
         match = ASSIGNMENT.match(word.raw)
         if match and not command.words:
-            command.assignments.append(assignment_in(word, path=command.path))
+            command.assignments.append(shell_syntax.assignment_in(word, path=command.path))
         else:
             command.words.append(word)
         command.end = word.end

@@ -19,15 +19,8 @@ from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.queue_limits import cite
 from hpclaunch.site.schema import Environment, JobContainer, JobEasyBuild, JobEessi, Offer, SiteProfile
 from hpclaunch.site.site_scheduler import site_scheduler
-from hpclaunch.software import easyconfig, eessi, horovod_facts
-from hpclaunch.software.container_lines import (
-    RUNTIMES,
-    bind_lines,
-    facts_of,
-    gpu_flag,
-    module_lines,
-    runtime_of,
-)
+from hpclaunch.software import container_lines, easyconfig, eessi, horovod_facts
+from hpclaunch.software.container_lines import RUNTIMES, bind_lines, gpu_flag, module_lines, runtime_of
 from hpclaunch.software.contradictions import contradictions
 from hpclaunch.software.easyconfig import Recipe, Wheels, parse_easyconfig, provided, wheels_of
 from hpclaunch.software.known_pairs import compatible, cuda_addresses, first_cuda, mpi_family, version_numbers
@@ -180,7 +173,7 @@ def inside_offer(profile: SiteProfile, offer: Offer, inside: tuple[Line, ...]) -
             *first,
             *module_lines(profile),
             *part("seen_in_container"),
-            *bind_lines(RUNTIMES[runtime].binds, ("$PREFIX",), profile, facts_of(profile)),
+            *bind_lines(RUNTIMES[runtime].binds, ("$PREFIX",), profile, container_lines.facts_of(profile)),
             *part("inside", enter=" ".join(words), inside=inside),
         )
     if offer.enter is not None:

@@ -16,26 +16,18 @@ from hpclaunch.plural import counted
 from hpclaunch.scheduler.scheduler_interface import AccountedJob, array_state
 from hpclaunch.site.schema import Billing
 from hpclaunch.units import format_bytes, rounded
+from hpclaunch.usage import report_documents
 from hpclaunch.usage.gather_report import JobFacts, Progress
 from hpclaunch.usage.next_request import next_requests
 from hpclaunch.usage.node_samples import NodeFile
 from hpclaunch.usage.node_use import job_energy, mean, node_use, others_busy, over_time, rank_uses
-from hpclaunch.usage.report_documents import (
-    CostUsed,
-    EnergyUse,
-    JobRun,
-    JobTimes,
-    NodeUse,
-    RankUse,
-    ReportDocument,
-    StepSpeed,
-)
+from hpclaunch.usage.report_documents import EnergyUse, JobRun, JobTimes, NodeUse, RankUse, StepSpeed
 from hpclaunch.walltime import format_walltime
 
 _SCHEDULER_ENERGY = "whole nodes, by the scheduler's accounting"
 
 
-def job_report(facts: JobFacts, billing: Billing | None, now: dt.datetime) -> ReportDocument:
+def job_report(facts: JobFacts, billing: Billing | None, now: dt.datetime) -> report_documents.ReportDocument:
     """Return the report; ``billing``: the site's rule, if known; ``now``: a running job counts up to it."""
     record, accounted = facts.record, facts.accounted
     by_index = (facts.samples or {}).values()
@@ -48,7 +40,7 @@ def job_report(facts: JobFacts, billing: Billing | None, now: dt.datetime) -> Re
     rank_memory = max(filter(None, (job.peak_memory for job in accounted)), default=None)
     job_memory = max(filter(None, (job.job_memory for job in accounted)), default=None)
     first = record or accounted[0]
-    report = ReportDocument(
+    report = report_documents.ReportDocument(
         id=record.id if record else accounted[0].id.partition("_")[0],
         name=first.name,
         site=facts.site,
@@ -239,7 +231,7 @@ def _accounted_energy(accounted: Sequence[AccountedJob]) -> Iterable[EnergyUse]:
 
 def _cost(
     facts: JobFacts, billing: Billing | None, times: JobTimes
-) -> tuple[CostUsed | None, tuple[str, ...]]:
+) -> tuple[report_documents.CostUsed | None, tuple[str, ...]]:
     if billing is None:
         return None, (f"the cost: the profile of {facts.site} does not state what a job costs",)
     spans = [spent for s, e in _spans(facts) if (spent := _seconds(_moment(s), _moment(e) or _last(times)))]
@@ -258,7 +250,9 @@ def _cost(
     exclusive = facts.record is not None and facts.record.request.get("exclusive", True)
     shared = "" if exclusive else "; the rule is for whole nodes"
     amount = round(cost.amount, 6)
-    return CostUsed(amount=amount, unit=cost.unit, text=f"{cost.text}{jobs}{runs}{shared}"), ()
+    return report_documents.CostUsed(
+        amount=amount, unit=cost.unit, text=f"{cost.text}{jobs}{runs}{shared}"
+    ), ()
 
 
 def _last(times: JobTimes) -> dt.datetime | None:

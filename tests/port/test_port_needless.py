@@ -170,3 +170,50 @@ def test_a_whole_command_to_which_a_condition_adds_is_the_launch() -> None:
     said = to_do(items, head=f"{head}#SBATCH --array=0-2\n")
     assert "env X: FILL_IN_X" in said
     assert "env items" not in said
+
+
+@in_one_test(
+    "body, to, text, named",
+    [
+        ("#SBATCH --mem=5G\nsrun ./a", "isambard-ai", "have they this memory", False),  # of 288 cores
+        ("#SBATCH --mem=900G\nsrun ./a", "isambard-ai", "have they this memory", True),
+        ("{ export A=1; srun ./a; } > a.log", "polaris", "condition or a loop", False),
+        ("(time srun ./a) 2>&1", "polaris", "condition or a loop", False),
+        ("if true; then srun ./a; fi", "polaris", "condition or a loop", True),
+        ("for i in 1 2; do { srun ./a; }; done", "polaris", "condition or a loop", True),
+        ("{ export A=1; }\nsrun ./a", "polaris", "value of A is computed", False),
+        ("( export A=1; ./b )\nsrun ./a", "polaris", "value of A is computed", True),  # ./a does not see it
+        ("PATH=${CONDA_PREFIX}/bin:$PATH\nsrun ./a", "polaris", "PATH", False),
+        ("PATH=/opt/tool/bin:$PATH\nsrun ./a", "polaris", "PATH", True),
+        ("srun shifter --image=a:b --module=gpu,mpich ./a", "polaris", "--module", False),
+        ("srun shifter --image=a:b --module=cvmfs ./a", "polaris", "--module=cvmfs", True),
+        ("mkdir -p out\nsrun ./a", "polaris", "line 3: it makes folders", True),
+        ("srun ./a > results_4", "polaris", "which looks like data", True),
+        ("srun ./a > results.log", "polaris", "which looks like data", False),
+    ],
+)
+def test_what_holds_here_as_it_is_is_no_task(body: str, to: str, text: str, named: bool) -> None:
+    assert (text in to_do(body, to)) == named
+
+
+def test_one_of_everything_is_no_other_size() -> None:
+    head = "#!/bin/bash\n#SBATCH -n 1 --gpus=1 -t 10\n"
+    assert "was a size" not in to_do("python a.py trainer.devices=1", head=head)
+    assert "trainer.devices 2 of line 3 was a size" in to_do("python a.py trainer.devices=2", head=head)
+
+
+def test_gpus_are_settled_where_a_node_has_one_for_each_rank() -> None:
+    head = "#!/bin/bash\n#SBATCH -N 2 --ntasks-per-node=4 -t 10\n"
+    assert "speak of some" not in to_do("echo GPU\nsrun ./a", "polaris", head=head)
+    assert "speak of some" in to_do("echo GPU\nsrun ./a", "lumi-g", head=head)
+
+
+def test_a_ray_cluster_of_the_scripts_own_is_one_task() -> None:
+    head = "#!/bin/bash\n#SBATCH -N 4 --ntasks-per-node=1 --gpus-per-node=8 -t 10\nexport NNODES=4\n"
+    body = "for n in a b; do\n  srun -N 1 -n 1 -w $n /opt/env/bin/ray start --block &\ndone\npython a.py"
+    ported = port(body, "lumi-g", head=head)
+    assert ported.settings["nodes"] == 4
+    said = "\n".join(ported.to_do)
+    assert "must have what line 5 sets up, /opt/env/bin/ray" in said
+    assert not [text for text in ("a loop", "one launch", "NNODES") if text in said]
+    assert "NNODES: 4 was a size" in "\n".join(port(body, "polaris", head=head).to_do)

@@ -129,7 +129,7 @@ def test_ranks_with_fewer_cores_than_in_the_script_are_named() -> None:
 def test_a_value_that_the_command_changes_is_named() -> None:
     """Bash here cuts the end off a variable that no line of the job file sets."""
     assert "env FILL_IN_WORD: FILL_IN_WORD" in to_do("A='-x one'\nsrun ./a ${A% *}")
-    assert "env A: FILL_IN_A: the command needs it (line 3)" in to_do("A=one.txt\nsrun ./a ${A%.txt}")
+    assert "env A: FILL_IN_A: the command needs it (line 3)" in to_do("A=one.txt\nsrun ./a ${A^}")
     assert "FILL_IN" not in to_do("A='-x one'\nsrun ./a $A").replace("FILL_IN_ACCOUNT", "")
 
 

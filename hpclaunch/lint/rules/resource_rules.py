@@ -13,16 +13,8 @@ from hpclaunch.lint.known_variables import TABLE
 from hpclaunch.lint.launch_lines import SRUN_OPTIONS
 from hpclaunch.lint.lint_rule import RULES, Context, Edit, Severity, Violation, also_at, rule
 from hpclaunch.plural import counted
-from hpclaunch.scheduler.directive_reader import (
-    Directive,
-    DirectiveReader,
-    Given,
-    RequestedResources,
-    Role,
-    given_number,
-    last_directive,
-    whole_number,
-)
+from hpclaunch.scheduler import directive_reader
+from hpclaunch.scheduler.directive_reader import Directive, RequestedResources, last_directive, whole_number
 from hpclaunch.scheduler.directive_readers import DIRECTIVE_READERS
 from hpclaunch.shell.shell_syntax import Command
 from hpclaunch.site.queue_limits import About, cite, misfits
@@ -80,7 +72,9 @@ def _total_and_per_node(requested: RequestedResources) -> Iterator[Violation]:
 def _total_too_small(context: Context) -> Iterator[Violation]:
     """Compare ``--gpus`` with the nodes, each of which must have one, and with ``--gpus-per-task``."""
     total, each, tasks = context.requested.gpus, context.requested.gpus_per_task, context.requested.tasks
-    least = given_number(context.directives, "nodes", lambda text: whole_number(text.partition("-")[0]))
+    least = directive_reader.given_number(
+        context.directives, "nodes", lambda text: whole_number(text.partition("-")[0])
+    )
     if not total:
         return
     if least and 0 < total.value < least.value:
@@ -154,7 +148,7 @@ def _multithread(context: Context) -> bool:
     return by_option or by_hint or context.requested.cpus_per_node is not None
 
 
-def _cpus_requested(requested: RequestedResources) -> Iterator[tuple[int, Given, str]]:
+def _cpus_requested(requested: RequestedResources) -> Iterator[tuple[int, directive_reader.Given, str]]:
     """Yield (CPUs per node, the option that requests them, the product as text)."""
     ranks, each = requested.ranks_per_node, requested.cpus_per_task
     if each is not None:
@@ -198,7 +192,7 @@ def gpus_over_node(context: Context) -> Iterator[Violation]:
             yield Violation(given.line, message)
 
 
-def _gpus_requested(requested: RequestedResources) -> Iterator[tuple[int, Given]]:
+def _gpus_requested(requested: RequestedResources) -> Iterator[tuple[int, directive_reader.Given]]:
     """Yield (GPUs per node, the option that requests them) for each way to request them."""
     per_node, per_task, total = requested.gpus_per_node, requested.gpus_per_task, requested.gpus
     if per_node:
@@ -295,9 +289,11 @@ def directive_missing(context: Context) -> Iterator[Violation]:
         yield from _missing(context, profile, reader)
 
 
-def _missing(context: Context, profile: SiteProfile, reader: DirectiveReader) -> Iterator[Violation]:
+def _missing(
+    context: Context, profile: SiteProfile, reader: directive_reader.DirectiveReader
+) -> Iterator[Violation]:
     """Report the account, and each directive of the profile, that is not given and needed."""
-    role: Role = "project" if profile.account.option == "-P" else "account"
+    role: directive_reader.Role = "project" if profile.account.option == "-P" else "account"
     if profile.account.required and context.script.directive(role) is None:
         yield _account_missing(profile, reader)
     for advised in profile.directives:
@@ -319,7 +315,7 @@ def _needless(context: Context, advised: AdvisedDirective) -> bool:
     return nccl is not None and not _NCCL.search(context.script.text)
 
 
-def _account_missing(profile: SiteProfile, reader: DirectiveReader) -> Violation:
+def _account_missing(profile: SiteProfile, reader: directive_reader.DirectiveReader) -> Violation:
     option = "-P " if profile.account.option == "-P" else reader.account_option
     line = f"#{reader.sentinel} {option}{profile.account.example or 'PROJECT'}"
     source = cite(profile, profile.account.source)

@@ -5,17 +5,10 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from itertools import chain
 
+from hpclaunch.lint import known_variables
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.bind_lists import mismatches, unset_in_lists
-from hpclaunch.lint.known_variables import (
-    FILE_SYSTEMS,
-    NAMES,
-    PREFIXES,
-    SET_BY_SCHEDULERS,
-    SLIPS,
-    TABLE,
-    VALUES,
-)
+from hpclaunch.lint.known_variables import FILE_SYSTEMS, NAMES, PREFIXES, SET_BY_SCHEDULERS, TABLE, VALUES
 from hpclaunch.lint.launch_lines import python_files
 from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, also_at, rule
 from hpclaunch.plan.request_texts import looks_secret
@@ -131,7 +124,7 @@ def scheduler_variable_misspelt(context: Context) -> Iterator[Violation]:
 def variable_name_unknown(context: Context) -> Iterator[Violation]:
     variables = context.script.variables
     for name in variables.assignments:
-        right = SLIPS.get(name) or _nearest(name)
+        right = known_variables.SLIPS.get(name) or _nearest(name)
         if right is None or name in variables.used or right in variables.assignments:
             continue
         for one in variables.assignments[name]:

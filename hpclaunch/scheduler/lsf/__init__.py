@@ -11,17 +11,10 @@ from msgspec.structs import replace
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.scheduler import scheduler_interface
 from hpclaunch.scheduler.job_header import Line, Resources
 from hpclaunch.scheduler.launcher import Mpirun
-from hpclaunch.scheduler.scheduler_interface import (
-    JobIdentity,
-    JobStatus,
-    Scheduler,
-    own_words,
-    scheduler_data,
-    state_words,
-    with_arrays,
-)
+from hpclaunch.scheduler.scheduler_interface import JobIdentity, JobStatus, Scheduler, own_words, state_words
 
 _WORDS = state_words("lsf")
 
@@ -101,7 +94,11 @@ class LsfScheduler(Scheduler, frozen=True, kw_only=True):
         rows = _rows(source, answer.stdout)
         if answer.stdout.strip() and not rows and not _knows_no_job(answer):
             raise RefusedError(f"bjobs gives an answer that cannot be read: {answer.stdout.strip()[:80]!r}")
-        return {number: status for number, status in with_arrays(rows).items() if number in ids}
+        return {
+            number: status
+            for number, status in scheduler_interface.with_arrays(rows).items()
+            if number in ids
+        }
 
 
 def _rows(source: str, text: str) -> list[tuple[str, str, int | None, JobStatus]]:
@@ -146,4 +143,4 @@ def _status(word: str, exit_code: str, exit_reason: str, pend_reason: str) -> Jo
     return _WORDS.status(word, waits=_WORDS.waiting(pend_reason.strip(" ;-")), fails=reason, code=code)
 
 
-SCHEDULER = LsfScheduler(**scheduler_data("lsf", LsfMpirun()))
+SCHEDULER = LsfScheduler(**scheduler_interface.scheduler_data("lsf", LsfMpirun()))

@@ -14,14 +14,8 @@ from msgspec.structs import replace
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
 from hpclaunch.package_data import note_text
-from hpclaunch.scheduler.scheduler_interface import (
-    JobIdentity,
-    JobStatus,
-    array_status,
-    iso_time,
-    own_words,
-    state_words,
-)
+from hpclaunch.scheduler import scheduler_interface
+from hpclaunch.scheduler.scheduler_interface import JobIdentity, JobStatus, iso_time, own_words, state_words
 
 # Sources of the sentences: the sections JOB REASON CODES and JOB STATE CODES of man squeue and sacct (22.05
 # to 24.11), and slurm.schedmd.com/job_reason_codes.html. Limits come as {Assoc,QOS}{Grp,Max}{what}{Limit,
@@ -91,7 +85,9 @@ def _by_script(rows: Sequence[Mapping[str, str]]) -> dict[tuple[str, str], JobSt
         old, status = jobs.pop(key, None), _status(row)
         if underscore:
             told = old.jobs if old else {}
-            status = array_status({**told, **{i: _again(told.get(i), status) for i in _indices(indices)}})
+            status = scheduler_interface.array_status(
+                {**told, **{i: _again(told.get(i), status) for i in _indices(indices)}}
+            )
         jobs[key] = status if underscore else _again(old, status)
     return jobs
 

@@ -21,11 +21,14 @@ and set variables are read. python and other: only the directives are read."""
 
 _SHELLS: dict[str, Language] = TABLE["shells"]
 _PYTHON_LINE = re.compile(r"(import|from)\s+[A-Za-z_.]+|\"\"\"|'''|def \w+\(|class \w+")
+_OTHER_LINE = re.compile(r"using [A-Z]\w+|library\(|use (strict|warnings)\b|local \w+ = require")
+_INTERPRETER = re.compile(r"(?:[ \t]*(?:#.*)?\n)*?#(PBS|\$)[ \t]+(?:-[^\n#]*[ \t])?-S[ \t]*([\w./-]+)")
 _WRITTEN_BY = re.compile(r"^# Written by hpclaunch \S+ for ", re.MULTILINE)
 _SHELL_SCRIPT = re.compile(r"#!\s*\S*/(env\s+)?(ba|k|z)?sh\b")
 _OF_TOOLS = re.compile(TABLE["texts_of_tools"])
 _OPEN_WORD = re.compile("|".join(TABLE["open_words"]))
 _PLACEHOLDER = re.compile("|".join([*TABLE["placeholders"], *TABLE["open_words"]]))
+_NOT_COMMENTS = re.compile(r"(?m)(?<=\n)(?!#).+")
 _OF_TEMPLATES = ("{%", "{#", "<%", "% ")
 """Beginnings of lines of a template's own language."""
 _COUNTS = TABLE["counts"].split()
@@ -38,12 +41,16 @@ _OF_PYTHON = re.compile(r"\bdict_(keys|values|items)\(|<[\w.]+ object at 0x")
 
 
 def language_of(text: str) -> Language:
-    """Return the language of a script; without a ``#!`` line it is bash unless it begins like Python."""
+    """Return the language of a script; without a ``#!`` line it is bash unless it begins like another one."""
     first = text.partition("\n")[0].strip()
+    given = _INTERPRETER.match(text)
+    # Grid Engine passes over the ``#!`` line by default (man queue_conf 8.1, shell_start_mode).
+    if given and (given[1] == "$" or not first.startswith("#!")):
+        return _by_interpreter(given[2])
     if first.startswith("#!"):
         return _by_interpreter(first[2:])
     code = next((line for line in text.split("\n") if line.strip() and not line.startswith("#")), "")
-    return "python" if _PYTHON_LINE.match(code) else "bash"
+    return "python" if _PYTHON_LINE.match(code) else "other" if _OTHER_LINE.match(code) else "bash"
 
 
 def _by_interpreter(words: str) -> Language:
@@ -257,7 +264,7 @@ def read_script(text: str) -> Script:
     """Read a script. Never raises."""
     language = language_of(text)
     is_shell = language not in ("python", "other")
-    shell = read_shell(text if is_shell else "")
+    text, shell = _up_to_end(text) if is_shell else (text, read_shell(""))
     not_code = _lines_of_texts(shell)
     code = _command_lines(text, shell) if is_shell else code_lines(text)
     directives = read_directives(text, code, not_code)
@@ -276,6 +283,25 @@ def read_script(text: str) -> Script:
         variables=variables,
         launches=tuple(_launches(shell.commands, variables)),
     )
+
+
+def _up_to_end(text: str) -> tuple[str, Shell]:
+    """Return a script with blanks for what its shell does not read, behind its end, and its commands."""
+    shell = read_shell(text)
+    last = next(filter(ends_script, shell.commands), None)
+    if last is None:
+        return text, shell
+    text = text[: last.end] + _NOT_COMMENTS.sub(lambda one: " " * len(one[0]), text[last.end :])
+    return text, read_shell(text)
+
+
+def ends_script(command: Command) -> bool:
+    """Tell whether the script surely ends here: by ``exit``, or ``exec PROGRAM`` without a here-document."""
+    chained = {command.before, command.after} & {"|", "|&", "&", "&&", "||"}
+    inside = command.path or command.depth or command.function
+    goes_on = any(one.body is not None for one in command.redirects) or len(command.words) < 2
+    ends = command.name == "exit" or (command.name == "exec" and not goes_on)
+    return ends and not (chained or inside)
 
 
 def _passed(directives: Iterable[directive_reader.Directive]) -> set[str]:

@@ -263,6 +263,9 @@ MENDED: dict[str, tuple[int | None, str, str, str]] = {
     "#$ -npernode 40\n./app": (1, "directive-unknown", "warning", "-npernode 40"),
     "#$ -pe 4\n./app": (1, "option-value-refused", "error", "the name of the environment"),
     "#BSUB -e $LSB_JOBID.err\n./app": (1, "directive-variable", "warning", "%J and %I"),
+    "#PBS -J 1-2\n./app $PBS_ARRAYID": (2, "scheduler-variable-foreign", "warning", "PBS Professional"),
+    "#PBS -t 1-2\n./app $PBS_ARRAY_INDEX": (2, "scheduler-variable-foreign", "warning", "TORQUE"),
+    "#PBS -J 1-2\necho $PBS_ARRAYID": (2, "scheduler-variable-foreign", "note", "PBS Professional"),
     "#SBATCH -N2\nmpirun -np $SLURM_TASKS_PER_NODE ./a": (2, "command-misread", "warning", "4(x2)"),
     "#SBATCH -N2\necho $((SLURM_JOB_CPUS_PER_NODE / 2))\nN=$((SLURM_JOB_CPUS_PER_NODE / 2))": (
         3,
@@ -270,6 +273,9 @@ MENDED: dict[str, tuple[int | None, str, str, str]] = {
         "error",
         "4(x2)",
     ),
+    "exec bash <<'EOF'\ncd a b\nEOF": (2, "command-refused", "error", "refuse a second word"),
+    "#$ -S /bin/csh\nsource setup.sh\n./app": (2, "command-refused", "warning", "this file is for sh"),
+    "#$ -S /bin/csh\nsource ~/.bashrc\n./app": (2, "command-refused", "error", "this file is for bash"),
     "#SBATCH -N1 -n8 --gpus-per-node=4 --gpu-bind=none\nsrun python a.py": (
         2,
         "ranks-share-gpus",
@@ -364,10 +370,12 @@ def test_what_scripts_of_others_were_seen_to_do(text: str) -> None:
         "##SBATCH -N1\n# > #SBATCH -n 2",
         "#BSUB -n4 -W1:00\n./app",
         "#BSUB -o out.%J -J x -E 'mkdir $HOME/x'\n./app",
+        "#SBATCH -N2\nexec julia $0\nf(x) = (x, 1)",
         "#SBATCH -N1\nN=$((SLURM_TASKS_PER_NODE * 2))\nsrun -n1 ./a $N",
         "#SBATCH -N2\nsrun ./a -n $SLURM_TASKS_PER_NODE",
         "#BSUB -n <%= cores * 2 %>\n#BSUB -W <%= time / 60 %>\n./app",
         "#SBATCH --time=${ job.time }\n#SBATCH -N ${job.nodes}\n./app",
+        "#$ -S /bin/csh\nsetenv A b\nsource a.csh\n./app",
     ],
 )
 def test_what_is_right_is_told_as_a_note_at_most(text: str) -> None:

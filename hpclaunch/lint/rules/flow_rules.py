@@ -29,6 +29,7 @@ _PIPEFAIL = re.compile(r"(?:(set (?:.* )?-\w*o|shopt .*-[a-tv-z]+)|set .*\+\w*o|
 _BUILDS = {"make", "gmake", "cmake", "ninja"}
 _DIGITS = re.compile(r"\d+")
 _NO = ("False", "false", "0", "no")
+_Forms = tuple[list[dict[str, Any]], re.Pattern[str]]
 _TESTS = ("[", "[[", "test", "((")
 _SAID = re.compile(r"(?:[^\n&|;]|>&)*&&\s*(?:echo|printf|exit|true)\b")
 
@@ -209,11 +210,12 @@ def _mended(row: dict[str, str], script: Script, command: Command) -> bool:
     return bool(made) and made[-1].offset > command.start and not re.match(row["form"], f"PATH={value}")
 
 
-def _refused(rows: list[dict[str, Any]], forms: re.Pattern[str], context: Context) -> Iterator[Violation]:
-    """Report commands that begin as a row says."""
+def _refused(tables: dict[bool, _Forms], context: Context) -> Iterator[Violation]:
+    """Report commands that begin as a row says; ``tables``: whether it is csh -> the rows."""
     script = context.script
+    rows, forms = tables[script.language == "csh"]
     own = re.findall(r"(?m)^[ \t]*(?:function[ \t]+|(?=[\w-]+[ \t]*\())([\w-]+)", script.text)
-    for command in script.variables.commands if script.is_posix else ():
+    for command in script.variables.commands if rows else ():
         whole = re.sub(r"[ \t]*\\\n[ \t]*", " ", script.text[command.start : command.end][:900])
         shown, (whole, line) = whole[:60], _with_answers(script, command, whole)
         text = whole if len(whole) < _MOST_READ else f"{whole[:_MOST_READ]}\0"
@@ -246,10 +248,15 @@ def _slips(names: str) -> str:
     return "|".join(sorted((turned | shorter) - {*known}))
 
 
+def _compiled(rows: list[dict[str, Any]]) -> _Forms:
+    """Return rows, and their forms as one pattern, each a group with the number of its row."""
+    forms = "|".join(f"(?P<r{number}>{row['form']})" for number, row in enumerate(rows))
+    return rows, re.compile(forms.replace("SLIPS", _slips(TABLE["programs"])))
+
+
 for _rule_id, _rows in TABLE["refused_commands"].items():
-    _forms = "|".join(f"(?P<r{number}>{row['form']})" for number, row in enumerate(_rows))
-    _whole = re.compile(_forms.replace("SLIPS", _slips(TABLE["programs"])))
-    rule(_rule_id)(partial(_refused, _rows, _whole))
+    _tables = {csh: _compiled([row for row in _rows if ("csh" in row) is csh]) for csh in (False, True)}
+    rule(_rule_id)(partial(_refused, _tables))
 
 
 @rule("script-path-copied")

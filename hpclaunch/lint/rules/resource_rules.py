@@ -8,7 +8,7 @@ from functools import partial
 from math import inf
 from pathlib import PurePath
 
-from hpclaunch.lint.batch_script import BROKEN_SHEBANG, JOINED, Script
+from hpclaunch.lint.batch_script import BROKEN_SHEBANG, JOINED, Script, ends_script
 from hpclaunch.lint.known_variables import TABLE
 from hpclaunch.lint.launch_lines import SRUN_OPTIONS
 from hpclaunch.lint.lint_rule import RULES, Context, Edit, Severity, Violation, also_at, rule
@@ -350,7 +350,7 @@ def _names(text: str) -> list[str]:
 
 @rule("directive-ignored")
 def directive_ignored(context: Context) -> Iterator[Violation]:
-    end = min(map(_end_of_script, context.script.commands), default=inf)
+    end = next((one.line for one in context.script.commands if ends_script(one)), inf)
     begin = _first_command_below(context)
     unread = (d for d in reversed(context.script.directives) if not d.active and begin < d.line < end)
     texts = {d.line: d.text for d in unread}
@@ -364,11 +364,6 @@ def _first_command_below(context: Context) -> float:
     kinds = [one.kind for one in RULES["shebang-missing"][0].versions]
     refused = context.kind in kinds and BROKEN_SHEBANG.match(context.script.text)
     return min((one.line for one in context.script.commands if one.line > 1), default=inf) if refused else 0
-
-
-def _end_of_script(one: Command) -> float:
-    """Return the line of an exit that always ends the script, infinite else; another one may stand behind."""
-    return one.line if one.name == "exit" and not (one.path or one.depth or one.block) else inf
 
 
 @rule("directive-unknown")

@@ -50,7 +50,7 @@ def _threaded(context: Context) -> list[_Started]:
     started = _started(script) if script.active_directives else []
     launches = any(one.by_launcher for one in script.launches)
     others = any(threads is None and may_launch(one) for one, _, threads in started)
-    return [] if launches or others else [one for one in started if one[2] is not None]
+    return [] if launches or others else [one for one in started if one[2] is not None and one[1][:1] != "-"]
 
 
 @rule("tasks-for-threads")

@@ -27,10 +27,11 @@ _IN_SINGLE = re.compile(r"(?:--?[\w-]+=)?'[\w./:-]*\$\{?([A-Za-z_]\w*)\}?[\w./:-
 _ITEM = re.compile(
     r"\$\{(\w+)\[\$?\{?(?:SLURM_ARRAY_TASK_ID|PBS_ARRAY_INDEX|PBS_ARRAYID|LSB_JOBINDEX|SGE_TASK_ID)\}?\]\}"
 )
+_COMPARED = re.compile(r"\s(==?|!=|-(eq|ne|lt|le|gt|ge)) [\"']?\d+[\"']?(\s|$)")
 _LIST = re.compile(r"\d{1,3}(,\d{1,3}){0,63}")
 _DEVICES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")
 _FOREIGN = {
-    own: re.compile("|".join(text for other, text in TABLE["of_schedulers"].items() if other != own))
+    own: "|".join(text for other, text in TABLE["of_schedulers"].items() if other != own)
     for own in TABLE["of_schedulers"]
 }
 """Sentinel of a scheduler's directives -> the variables that only other schedulers set."""
@@ -155,36 +156,55 @@ def variable_value_unknown(context: Context) -> Iterator[Violation]:
 @rule("scheduler-variable-foreign")
 def scheduler_variable_foreign(context: Context) -> Iterator[Violation]:
     script = context.script
-    sentinels = {found.reader.sentinel for found in script.directives}
-    pattern = _FOREIGN.get(sentinels.pop()) if len(sentinels) == 1 and not script.unread else None
-    if script.reader is None or pattern is None:
-        return
+    whose, foreign = _foreign_to(script)
     known = _tested(script) | script.variables.assignments.keys()
-    for name, ref in script.first_uses.items():
-        if pattern.fullmatch(name) and name not in known:
-            message = f"${name} is not set in a job of {script.reader.submit_command}"
-            severity: Severity | None = "note" if _only_shown(script, name) else None
-            yield Violation(ref.line, message, _own_variable(name, script.reader.kind), severity)
+    for name in script.first_uses:
+        if foreign.fullmatch(name) and name not in known:
+            line, severity = _where_read(script, name)
+            message = f"${name} is not set in a job of {whose}"
+            yield Violation(line, message, _own_variable(name, script.kind), severity)
 
 
-def _only_shown(script: Script, name: str) -> bool:
-    """Tell whether every use of a variable is in a text that echo or printf writes."""
+def _foreign_to(script: Script) -> tuple[str, re.Pattern[str]]:
+    """Return whose job a script is, and the variables that are not set there; none where it is not sure."""
+    others = any(one.reader is not script.reader for one in script.directives)
+    if script.reader is None or others or script.unread:
+        return "", re.compile("(?!)")
+    kind, lacks = _kind_of_pbs(script)
+    return kind or script.reader.submit_command, re.compile(f"{_FOREIGN[script.reader.sentinel]}|{lacks}")
+
+
+def _kind_of_pbs(script: Script) -> tuple[str, str]:
+    """Return the PBS that alone reads the directives, and the variables that only the other one sets."""
+    given = "\n".join(one.text for one in script.active_directives)
+    rows = [row for row in TABLE["kinds_of"].get(script.kind, ()) if re.search(row["directives"], given)]
+    return (rows[0]["name"], rows[0]["lacks"]) if len(rows) == 1 else ("", "(?!)")
+
+
+def _where_read(script: Script, name: str) -> tuple[int, Severity | None]:
+    """Return the line of the first use of a variable, and a note where echo or printf alone write it."""
     shown = [one for one in script.commands if one.name in ("echo", "printf") and not one.redirects]
-    uses = [ref.offset for ref in script.shell.refs if ref.name == name]
-    return all(any(one.start <= at < one.end for one in shown) for at in uses)
+    uses = [ref for ref in script.shell.refs if ref.name == name]
+    used = next((ref for ref in uses if not any(one.start <= ref.offset < one.end for one in shown)), None)
+    return (used.line, None) if used else (uses[0].line, "note")
 
 
-def _own_variable(name: str, kind: str) -> str | None:
+def _own_variable(name: str, kind: str | None) -> str | None:
     """Return the advice to use the variable of this scheduler that holds the same; None: it has none."""
     fact = reader_by_variables([name]).variables.get(name)
-    own = READERS.get(kind)
-    same = [other for other, holds in own.variables.items() if holds == fact] if own and fact else []
+    same = [one for one, holds in READERS[kind].variables.items() if holds == fact and one != name]
     return f"write ${same[0]}" if same else None
+
+
+def _asks(command: Command) -> bool:
+    """Tell whether a command may ask whether a variable is set; one that is compared with a number is."""
+    asks = command.condition or command.name in ("[", "[[", "test")
+    return asks and not _COMPARED.search(" ".join(word.raw for word in command.words))
 
 
 def _tested(script: Script) -> set[str]:
     """Return the variables that the script tests, or uses with a default: it is for several schedulers."""
-    commands = [one for one in script.commands if one.condition or one.name in ("[", "[[", "test")]
+    commands = filter(_asks, script.commands)
     tested = {
         part.text for one in commands for word in one.words for part in word.parts if part.kind == "variable"
     }
@@ -371,26 +391,27 @@ def _blanks(line: str) -> int:
 def scheduler_variable_unset(context: Context) -> Iterator[Violation]:
     script = context.script
     known = _tested(script) | script.variables.assignments.keys() | script.variables.provided
+    known |= {*_kind_of_pbs(script)[1].split("|")}  # another rule's
     if script.reader is None or not script.active_directives:
         return
     own = re.compile(TABLE["of_schedulers"].get(script.reader.sentinel, ""))
-    for name, ref in script.first_uses.items():
+    for name in script.first_uses:
         elsewhere = TABLE["by_command_line"].get(name, "")
         options = (elsewhere or TABLE["by_option"].get(name, "")).split()
         lacks = options and own.fullmatch(name) and name not in known
         if lacks and not any(map(script.has_option, options)):
             option = script.reader.shown(options[0])
-            severity = _doubt(script, name, option)
-            yield Violation(ref.line, f"${name} is empty: {option} is not given", f"give {option}", severity)
+            line, severity = _where_read(script, name)
+            severity = "note" if _by_command_line(script, name, option) else severity
+            yield Violation(line, f"${name} is empty: {option} is not given", f"give {option}", severity)
 
 
-def _doubt(script: Script, name: str, option: str) -> Severity | None:
-    """Return a note for what is only printed, or may be on the command line: no line switches it off."""
+def _by_command_line(script: Script, name: str, option: str) -> bool:
+    """Tell whether the option of a variable may be on the command line: no line switches it off."""
     sentinel = script.reader.sentinel if script.reader else ""
     off = re.search(rf"(?m)^##+ *{sentinel} +{option}\b", script.text)
     given = off or script.has_option("J") or script.has_option("t")
-    elsewhere = name in TABLE["by_command_line"] and not given
-    return "note" if elsewhere or _only_shown(script, name) else None
+    return name in TABLE["by_command_line"] and not given
 
 
 @rule("array-past-list")

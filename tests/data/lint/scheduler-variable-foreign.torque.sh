@@ -5,4 +5,4 @@
 cd $PBS_O_WORKDIR
 ./app $PBS_ARRAY_INDEX
 # site: unknown
-# expect: 6 scheduler-variable-unset
+# expect: 6 scheduler-variable-foreign

@@ -194,8 +194,9 @@ class Context:
     def number(self, text: str | None) -> int | None:
         """Read a count, or a variable of Slurm whose value follows from the directives; None: not known."""
         requested, variable = self.requested, re.fullmatch(r"\$\{?(SLURM_\w+)\}?", text or "")
-        tasks, each = requested.tasks, requested.tasks_per_node
+        tasks, each, cpus = requested.tasks, requested.tasks_per_node, requested.cpus_per_task
         counts = {
+            "SLURM_CPUS_PER_TASK": cpus.value if cpus else None,
             "SLURM_NNODES": requested.node_count,
             "SLURM_JOB_NUM_NODES": requested.node_count,
             "SLURM_NTASKS": tasks.value if tasks else None,

@@ -108,6 +108,9 @@ def test_only_what_the_site_refuses_without_is_an_error(script: str, severity: s
         ("one-process-for-tasks.lightning", "warning"),
         ("rank-variable-too-early.tasks", "error"),
         ("rank-variable-too-early.dynamic", "note"),
+        ("node-local-once.virtualenv", "warning"),
+        ("node-local-once.options", "warning"),
+        ("node-local-once.mkdir", "note"),
     ],
 )
 def test_a_finding_is_as_grave_as_it_is_certain(script: str, severity: str) -> None:

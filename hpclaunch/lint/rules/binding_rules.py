@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import partial
+from itertools import islice
 
 from hpclaunch.binding.binding_documents import Finding as Judged
 from hpclaunch.binding.judge_masks import Judgement, judge
@@ -23,6 +24,7 @@ from hpclaunch.lint.known_variables import SYSTEM, TABLE
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
 from hpclaunch.lint.program_words import line_of, program_words
+from hpclaunch.lint.rules.module_rules import ever_loaded
 from hpclaunch.lint.shell_variables import Variables
 from hpclaunch.plural import counted
 from hpclaunch.scheduler.directive_reader import RequestedResources
@@ -254,6 +256,7 @@ def cpus_per_task_not_passed(context: Context) -> Iterator[Violation]:
 @rule("threads-over-cpus")
 def threads_over_cpus(context: Context) -> Iterator[Violation]:
     script = context.script
+    yield from _threads_on_one_core(context)
     assigned = script.variables.all_assignments("OMP_NUM_THREADS")
     of_one = any(one in script.variables.prefixed for one in assigned)  # NAME=value COMMAND
     if len(assigned) != 1 or assigned[0].value is None or any(map(_has_own_cpus, script.launches)):
@@ -290,6 +293,23 @@ def _threads_of_node(context: Context, line: int, variable: str) -> Iterator[Vio
     ranks = [launch_ranks_per_node(context, one) or 1 for one in started if not one.trivial]
     if variable in TABLE["cpus_of_node"] and max(ranks, default=1) > 1:
         yield Violation(line, f"OMP_NUM_THREADS is all CPUs of a node, for each of {max(ranks)} tasks on it")
+
+
+def _threads_on_one_core(context: Context) -> Iterator[Violation]:
+    """Report an mpirun that binds each rank to one core, with several threads."""
+    script, modules, threads = context.script, " ".join(ever_loaded(context.script)), _fewest_threads(context)
+    for launch in script.launches if threads > 1 else ():
+        text = " ".join(script.variables.fields(launch.command.words))
+        forms = {"form": text, "modules": modules, "set": script.text}
+        binds = (row for row in TABLE["one_core"] if all(re.search(row[part], forms[part]) for part in forms))
+        for row in islice(binds, launch.launcher == "mpiexec"):
+            yield Violation(launch.line, f"{row['says']}, for {threads} threads", row["write"])
+
+
+def _fewest_threads(context: Context) -> int:
+    """Return the lowest number that the script gives OMP_NUM_THREADS; 1: one is not known."""
+    words = [one.value for one in context.script.variables.all_assignments("OMP_NUM_THREADS")]
+    return min((context.number(word.raw.strip("\"'")) or 1 for word in words if word), default=1)
 
 
 @rule("workers-over-cpus")

@@ -9,8 +9,8 @@ from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.bind_lists import launch_ranks_per_node
 from hpclaunch.lint.known_variables import TABLE
 from hpclaunch.lint.launch_lines import Launch
-from hpclaunch.lint.lint_rule import Context, Violation, rule
-from hpclaunch.lint.program_words import partly_expanded, program_words
+from hpclaunch.lint.lint_rule import Context, Severity, Violation, rule
+from hpclaunch.lint.program_words import program_words
 from hpclaunch.lint.rules.module_rules import loaded
 from hpclaunch.shell.shell_syntax import Command
 
@@ -88,16 +88,31 @@ def node_local_once(context: Context) -> Iterator[Violation]:
     for command in script.commands:
         path = _local_target(script, command)
         if path and not command.function:
-            yield Violation(command.line, f"{command.name} {path} is done on the first of {nodes} nodes only")
+            message = f"{command.name} {path} is done on the first of {nodes} nodes only"
+            yield Violation(command.line, message, severity=_if_used(script, command, path))
             return
 
 
 def _local_target(script: Script, command: Command) -> str | None:
     """Return the node-local path that a command makes, fills or removes; None: there is none."""
-    if command.name not in ("mkdir", "cp", "rm", "tar", "rsync", "virtualenv") or len(command.words) < 2:
-        return None
-    path = partly_expanded(script, command.words[-1])
+    text = " ".join(script.variables.fields(command.words))
+    found = re.match(TABLE["fills"], text)
+    path = next(filter(None, found.groups()), "") if found else ""
     return path if re.match(TABLE["node_local"], path) else None
+
+
+def _if_used(script: Script, command: Command, path: str) -> Severity | None:
+    """Return a warning where launches on several nodes use what a command has made."""
+    made = command.name not in ("mkdir", "rm") and "sbcast" not in script.text
+    return "warning" if made and path in " ".join(_used_on_nodes(script)) else None
+
+
+def _used_on_nodes(script: Script) -> list[str]:
+    """Return the words of programs on several nodes, and of environments activated for them."""
+    steps = [one for one in script.launches if one.by_launcher and script.number(one, "nodes", "ntasks") != 1]
+    launched = [word for one in steps for word in program_words(script, one)]
+    words = [word for one in script.commands if one.name in (".", "source", "conda") for word in one.words]
+    return launched and [*launched, *script.variables.fields(words)]
 
 
 @rule("files-on-every-rank")

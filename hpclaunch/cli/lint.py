@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> None:
     """List what is wrong with batch scripts; - reads standard input."""
-    from hpclaunch.lint.chosen_findings import Baseline, new_findings, read_baseline
+    from hpclaunch.lint.chosen_findings import Baseline, make_baseline, new_findings, read_baseline
     from hpclaunch.lint.lint_files import lint_files
 
     if _print_rules(options):
@@ -40,8 +40,14 @@ def command(ctx: click.Context, /, **options: Any) -> None:
         found[task.name] = new_findings(task.name, _not_before(found, one.findings), known)
         click.echo(one.said, err=True, nl=False)
     _say_what_was_checked(linted, quiet=not any(found.values()))
-    if options["write_baseline"]:
-        _write_baseline(options["write_baseline"], found)
+    if written := options["write_baseline"]:
+        from hpclaunch.host.this_machine import LocalHost
+        from hpclaunch.json_document import document_text
+
+        text = document_text(make_baseline(found), 1) + "\n"
+        LocalHost().write_file(str(Path(written).absolute()), text.encode())
+        count = sum(len(findings) for findings in found.values())
+        click.echo(f"{written}: {count} findings of {len(found)} scripts are known from now on", err=True)
         return
     _print(options, found)
     failed = any(one.severity != "note" for findings in found.values() for one in findings)
@@ -127,17 +133,6 @@ def _not_before(found: dict[str, tuple[Finding, ...]], findings: tuple[Finding, 
     """Leave out what was found in a Python file that another script launches, too."""
     before = {one for each in found.values() for one in each if one.file is not None}
     return tuple(one for one in findings if one not in before)
-
-
-def _write_baseline(name: str, found: dict[str, tuple[Finding, ...]]) -> None:
-    from hpclaunch.host.this_machine import LocalHost
-    from hpclaunch.json_document import document_text
-    from hpclaunch.lint.chosen_findings import make_baseline
-
-    text = document_text(make_baseline(found), 1) + "\n"
-    LocalHost().write_file(str(Path(name).absolute()), text.encode())
-    count = sum(len(findings) for findings in found.values())
-    click.echo(f"{name}: {count} findings of {len(found)} scripts are known from now on", err=True)
 
 
 def _print_rules(options: dict[str, Any]) -> bool:

@@ -59,7 +59,13 @@ def command(
         SubmitMode(here=here, interactive=interactive, host=host, sync=sync),
     )
     if prepared.request.model:
-        _warn_of_memory(prepared)
+        from hpclaunch.api import Job
+        from hpclaunch.cli.predict import does_not_fit
+
+        plan = Job.of(prepared).dry_run()[0]
+        ranks = plan.nodes * plan.tasks_per_node
+        if warning := does_not_fit(prepared.request.model, prepared.request.site, ranks):
+            click.echo(f"hpclaunch: {warning}", err=True)
     if dry_run or explain:
         shown = show(prepared, dry_run=dry_run, explain=explain, plain=plain, save=save)
         ok = shown and not no_submission(prepared.profile)
@@ -67,17 +73,6 @@ def command(
     else:
         wait = prepared.waits if wait is None else wait
         ctx.exit(run(prepared, wait=wait, test_first=test_first))
-
-
-def _warn_of_memory(prepared: Prepared) -> None:
-    """Say if the network that the job names does not fit the GPUs. Raises BadInputError if it is unknown."""
-    from hpclaunch.api import Job
-    from hpclaunch.cli.predict import does_not_fit
-
-    plan = Job.of(prepared).dry_run()[0]
-    words, ranks = prepared.request.model, plan.nodes * plan.tasks_per_node
-    if warning := does_not_fit(words, prepared.request.site, ranks):
-        click.echo(f"hpclaunch: {warning}", err=True)
 
 
 def _refuse_mixtures(given: dict[str, Any]) -> None:

@@ -59,16 +59,6 @@ def own_ends(log: str) -> list[FailedRank]:
     return [rank for rank in failed if rank.exit_code != ENDED_BY_LAUNCHER]
 
 
-def ranks_to_read(log: str, written: Sequence[str]) -> list[str]:
-    """Return the ranks whose stderr is to be read, of those with one, but not more than 64.
-
-    Those that the launcher names as the first to fail come first, then all by the time of their last words.
-    """
-    first = first_failed_rank(log)
-    named = ranks_named(first.rank) if first else frozenset()
-    return sorted(written, key=lambda rank: rank not in named)[:64]
-
-
 def ranks_named(ranks: str | None) -> frozenset[str]:
     """Return the ranks of a text such as ``0-3,7``; it comes from a log, so that anything may stand there."""
     try:

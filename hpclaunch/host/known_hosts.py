@@ -117,7 +117,13 @@ def check_host_key(
     if accepted:
         raise _changed(shown, accepted)
     trust = _trust_of_ssh(known, shown.name, unusable)
-    raise _certified(shown, trust, file) if trust else _unknown(shown, file)
+    if not trust:
+        raise _unknown(shown, file)
+    # Only ssh can verify it: let ssh fetch its key.
+    kind = re.sub(r"ssh-|-sha2-nistp\d+", "", shown.type)
+    keys = f"{shown.name} $({shown.destination} cat /etc/ssh/ssh_host_{kind}_key.pub)"
+    echo = f'\n  echo "{keys}" >> {shlex.quote(file)}'
+    raise RefusedError.case("host key: by ssh only", shown=shown, key=_words(shown), trust=trust, echo=echo)
 
 
 def _words(key: ShownKey | KnownKey) -> str:
@@ -129,14 +135,6 @@ def _changed(shown: ShownKey, known: Sequence[KnownKey]) -> RefusedError:
     files = list(dict.fromkeys(k.file for k in known))
     removal = " and ".join(f"ssh-keygen -R {shlex.quote(shown.name)} -f {shlex.quote(f)}" for f in files)
     return RefusedError.case("host key: changed", shown=shown, old=listed, key=_words(shown), removal=removal)
-
-
-def _certified(shown: ShownKey, trust: str, file: str) -> RefusedError:
-    """Return the refusal of a host that only ssh can verify, by ``trust``: let ssh fetch its key."""
-    kind = re.sub(r"ssh-|-sha2-nistp\d+", "", shown.type)
-    keys = f"{shown.name} $({shown.destination} cat /etc/ssh/ssh_host_{kind}_key.pub)"
-    echo = f'\n  echo "{keys}" >> {shlex.quote(file)}'
-    return RefusedError.case("host key: by ssh only", shown=shown, key=_words(shown), trust=trust, echo=echo)
 
 
 def _unknown(shown: ShownKey, file: str) -> RefusedError:

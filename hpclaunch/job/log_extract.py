@@ -153,10 +153,10 @@ _KEPT, _LEAST_KEPT = 3200, 60
 def read_failures(host: Host, folders: Iterable[str]) -> "dict[str, FailureLog]":
     """Return folder -> what its log and the words of ranks hold about a failure, for those with a log.
 
-    That takes one round trip for all logs and one for the ranks. Raises RefusedError where the host cannot be
-    asked.
+    That takes one round trip for all logs and one for the ranks: for 64 at most of each job, those first that
+    its launcher names as the first to fail. Raises RefusedError where the host cannot be asked.
     """
-    from hpclaunch.failures.failed_ranks import ranks_to_read
+    from hpclaunch.failures.failed_ranks import first_failed_rank, ranks_named
     from hpclaunch.failures.read_failure import FailureLog
 
     parts = look(host, "failures", folders, _patterns())
@@ -166,7 +166,10 @@ def read_failures(host: Host, folders: Iterable[str]) -> "dict[str, FailureLog]"
         ranks = "\n".join((*(line for line in noted if not line.endswith("(Exit 0)")), told))
         lines = (*_before(errors, int(count) - _END), *end.splitlines())
         logs[folder] = FailureLog(ranks, lines, ends="\n".join(noted))
-        written[folder] = ranks_to_read(ranks, [*dict.fromkeys(reversed(names.split()))][::-1])
+        first = first_failed_rank(ranks)
+        named = ranks_named(first.rank) if first else frozenset[str]()
+        by_time = [*dict.fromkeys(reversed(names.split()))][::-1]  # of their last words
+        written[folder] = sorted(by_time, key=lambda rank: rank not in named)[:64]
     return _with_output(host, logs, written)
 
 

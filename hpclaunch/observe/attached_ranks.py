@@ -233,7 +233,13 @@ class _NodeRanks:
             self._judge_by_plan()
         else:
             self._judge_cores()
-        self._judge_gpus()
+        for number, (one, seen) in enumerate(zip(self.ranks, self.gpus, strict=True)):
+            if seen.verdict in (GPU_SHARED, NO_SUCH_GPU):
+                self.verdicts[number] = seen.verdict
+                self.problems.setdefault(seen.verdict, self._gpu_problem(one, seen))
+            elif number not in self.verdicts and (far := self._far_gpu(number)):
+                self.verdicts[number] = "gpu-on-another-numa-node"
+                self.problems.setdefault("wrong-gpu", f"rank {one}: {far}")
         for number in range(len(self.ranks)):
             self.verdicts.setdefault(number, self._other_verdict(number))
         return {(one.step, one.rank): self._report(number) for number, one in enumerate(self.ranks)}
@@ -264,15 +270,6 @@ class _NodeRanks:
         """Whether a rank takes its GPU by its place: it sees all of them, and no other step is there."""
         seen = self.gpus[number]
         return self.plan is not None and not seen.numbers and seen.verdict != NOT_JUDGED
-
-    def _judge_gpus(self) -> None:
-        for number, (one, seen) in enumerate(zip(self.ranks, self.gpus, strict=True)):
-            if seen.verdict in (GPU_SHARED, NO_SUCH_GPU):
-                self.verdicts[number] = seen.verdict
-                self.problems.setdefault(seen.verdict, self._gpu_problem(one, seen))
-            elif number not in self.verdicts and (far := self._far_gpu(number)):
-                self.verdicts[number] = "gpu-on-another-numa-node"
-                self.problems.setdefault("wrong-gpu", f"rank {one}: {far}")
 
     def _gpu_problem(self, one: _Rank, seen: SeenGpus) -> str:
         """Return in a sentence which GPU a rank shares, or has not, and what would be right."""

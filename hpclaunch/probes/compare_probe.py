@@ -196,7 +196,12 @@ def _on_node(probe: ProbeFile, profile: SiteProfile) -> Iterator[Row]:
         yield from _variables("rank", launcher.rank, names)
         yield from _variables("local rank", launcher.local_rank, names)
     if ranks := probe.node.get("two ranks"):
-        yield from _two_ranks(ranks.stdout, profile)
+        found = re.search(r"^sum 2 of 2 ranks by .*$", ranks.stdout, re.MULTILINE)
+        said = found[0] if found else (ranks.stdout.strip().splitlines() or ["nothing"])[-1]
+        yield _row("two ranks", "sum 2 of 2 ranks", said[:60], equal=found is not None)
+        network = re.search(r"Using network (\S+)", ranks.stdout)
+        if network and profile.fabric.plugin:
+            yield _row("fabric.plugin", profile.fabric.plugin.name, network[1], equal=network[1] != "Socket")
 
 
 def _variables(key: str, text: str, names: set[str]) -> Iterator[Row]:
@@ -206,12 +211,3 @@ def _variables(key: str, text: str, names: set[str]) -> Iterator[Row]:
         yield _row(
             f"scheduler.launcher, {key}", " or ".join(needed), there or "none of them", equal=bool(there)
         )
-
-
-def _two_ranks(said: str, profile: SiteProfile) -> Iterator[Row]:
-    found = re.search(r"^sum 2 of 2 ranks by .*$", said, re.MULTILINE)
-    last = (said.strip().splitlines() or ["nothing"])[-1]
-    yield _row("two ranks", "sum 2 of 2 ranks", (found[0] if found else last)[:60], equal=found is not None)
-    network = re.search(r"Using network (\S+)", said)
-    if network and profile.fabric.plugin:
-        yield _row("fabric.plugin", profile.fabric.plugin.name, network[1], equal=network[1] != "Socket")

@@ -314,7 +314,12 @@ class _Reader:
         if char == "'":
             self._single(parts)
         elif char == '"':
-            self._double(parts)
+            start = self.at
+            self.at += 1
+            parts.append(Part("text", ""))
+            self._up_to('"', parts, quoted=True)
+            if self.at > len(self.text):
+                self._note_open('"', start)
         elif char == "\\":
             if self.peek(2) not in ("\\\n", "\\"):
                 parts.append(Part("text", self.text[self.at + 1]))
@@ -337,15 +342,6 @@ class _Reader:
         self.shell.quoted_texts.append(body)
         parts.append(Part("text", body))
         self.at = end + 1
-
-    def _double(self, parts: list[Part]) -> None:
-        """Read up to the closing quote; ``at`` is at the opening one."""
-        start = self.at
-        self.at += 1
-        parts.append(Part("text", ""))
-        self._up_to('"', parts, quoted=True)
-        if self.at > len(self.text):
-            self._note_open('"', start)
 
     def _note_open(self, sign: str, start: int) -> None:
         """Note what is still open where the text ends."""

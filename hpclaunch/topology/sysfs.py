@@ -178,7 +178,12 @@ def _online(tree: Tree) -> CpuSet:
 
 
 def _cores(tree: Tree, online: CpuSet, nodes: tuple[NumaNode, ...] | None) -> tuple[Core, ...]:
-    numa_of = _owner_of(nodes or ())
+    # A CPU that several nodes list belongs to none here (merge decides).
+    numa_of: dict[int, int] = {}
+    doubled: set[int] = set()
+    for node in nodes or ():
+        doubled.update(node.cpus & numa_of.keys())
+        numa_of.update(dict.fromkeys(node.cpus, node.id))
     group_of = _l3_groups(tree, online)
     cores: list[Core] = []
     done: set[int] = set()
@@ -192,22 +197,12 @@ def _cores(tree: Tree, online: CpuSet, nodes: tuple[NumaNode, ...] | None) -> tu
         cores.append(
             Core(
                 cpus=cpus,
-                numa=numa_of.get(cpu),
+                numa=None if cpu in doubled else numa_of.get(cpu),
                 l3=group_of.get(cpu),
                 socket=tree.integer(f"{folder}/physical_package_id"),
             )
         )
     return tuple(cores)
-
-
-def _owner_of(nodes: tuple[NumaNode, ...]) -> dict[int, int]:
-    """Map each CPU to its node; a CPU that several nodes list belongs to none here (merge decides)."""
-    owner: dict[int, int] = {}
-    doubled: set[int] = set()
-    for node in nodes:
-        doubled.update(node.cpus & owner.keys())
-        owner.update(dict.fromkeys(node.cpus, node.id))
-    return {cpu: node for cpu, node in owner.items() if cpu not in doubled}
 
 
 def _l3_groups(tree: Tree, online: CpuSet) -> dict[int, int]:

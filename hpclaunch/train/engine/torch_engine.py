@@ -258,7 +258,12 @@ def _sums(loss: torch.Tensor, logits: torch.Tensor, targets: torch.Tensor) -> Su
 def torch_engine(options: Options, rank: int) -> TorchEngine:
     """The engine of a rank for ``options``, on the rank's GPU where torch sees one."""
     torch.set_num_threads(threads_per_rank() or 1)
-    _keep_freed_memory()
+    # The C library shall reuse what a step frees in the next one: otherwise it returns large arrays, and page
+    # faults take a seventh of a step of the convolutional network.
+    with contextlib.suppress(OSError, AttributeError):  # not the GNU C library
+        library = ctypes.CDLL(None)
+        library.mallopt(_M_MMAP_THRESHOLD, 1 << 30)
+        library.mallopt(_M_TRIM_THRESHOLD, (1 << 31) - 1)
     if options.deterministic:
         # What CUDA's matrix products need for it, and torch checks; before the first of them.
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
@@ -270,17 +275,6 @@ def torch_engine(options: Options, rank: int) -> TorchEngine:
         device = f"cuda:{(launcher_local_rank() or 0) % torch.cuda.device_count()}"
         torch.cuda.set_device(device)
     return TorchEngine(options.model, options.optimizer, options.seed, rank, device)
-
-
-def _keep_freed_memory() -> None:
-    """Have the C library reuse what a step frees in the next one.
-
-    Otherwise it returns large arrays, and page faults take a seventh of a step of the convolutional network.
-    """
-    with contextlib.suppress(OSError, AttributeError):  # not the GNU C library
-        library = ctypes.CDLL(None)
-        library.mallopt(_M_MMAP_THRESHOLD, 1 << 30)
-        library.mallopt(_M_TRIM_THRESHOLD, (1 << 31) - 1)
 
 
 DrawFactors = Callable[[float, Shape], torch.Tensor]

@@ -124,9 +124,9 @@ def _check_starts(port: Port) -> None:
     """Refuse a script that only submits others: those are to be ported."""
     submits = {one.submit_command for one in READERS.values()}
     found = [one for one in port.script.commands if one.name in submits]
-    if found and port.launch is None and not port.script.directives:
-        text = "\n".join(port.script.text[one.start : one.end] for one in found)
-        scripts = ", ".join(dict.fromkeys(re.findall(WORDS["a script"], text)))
+    text = "\n".join(port.script.text[one.start : one.end] for one in found)
+    scripts = ", ".join(dict.fromkeys(re.findall(WORDS["a script"], text)))
+    if scripts and port.launch is None and not port.script.directives:
         raise BadInputError.case("port: submits", at=at_lines(one.line for one in found), scripts=scripts)
 
 

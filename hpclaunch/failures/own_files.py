@@ -8,9 +8,9 @@ from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.failures import known_errors as known
 from hpclaunch.failures.failed_ranks import FAULTS, failed_ranks, ranks_named
 from hpclaunch.failures.known_errors import error_of, log_words
-from hpclaunch.failures.log_events import Event, Line, events, matches, refined
+from hpclaunch.failures.log_events import Event, Line, events, refined
 from hpclaunch.failures.rank_labels import by_rank
-from hpclaunch.failures.read_failure import FailureLog, Verdict, verdict, warns
+from hpclaunch.failures.read_failure import FailureLog, Verdict, missed, verdict, warns
 
 _MOST_FILES = 400  # as many as looks.sh names; where there may be more, no name tells a rank
 _NOT_WHY = (*known.WAITED, *known.ABORTED_ITSELF, known.RANK_ENDED, known.RANKS_DIFFER)
@@ -27,7 +27,7 @@ def tells_why(found: Verdict) -> bool:
     error, code = found.error, found.failed.exit_code if found.failed else None
     if code in (*FAULTS, 128 + signal.SIGKILL):
         return True  # it did not end by an exception
-    if error is None or error.follows or error.cause in _NOT_WHY or _missed(found.lines):
+    if error is None or error.follows or error.cause in _NOT_WHY or missed(found.lines):
         return False
     return bool(found.where) or _says_an_error(found)
 
@@ -37,14 +37,9 @@ def _says_an_error(found: Verdict) -> bool:
     return any(error_of(line) or warns(line) for line in own)
 
 
-def _missed(lines: Iterable[str]) -> bool:
-    """Whether lines are of a rank that another one misses."""
-    return any(matches("told_missing", line) for line in lines)
-
-
 def _with_files(found: Verdict, log: FailureLog) -> Verdict:
     """Return the verdict with the error with which files end: of a rank that it names, else of any."""
-    named, more = ranks_named(found.rank or found.candidates), found.lines * _missed(found.lines)
+    named, more = ranks_named(found.rank or found.candidates), found.lines * bool(missed(found.lines))
     chosen = _chosen(log.files, named)
     whose = {event.rank or "" for event in chosen} - {""}
     if not chosen or (more and not whose & named):
@@ -102,7 +97,7 @@ def _rank(event: Event, of_name: str | None, lines: Sequence[str], ranks: int) -
     accused = {event.accused} & {*map(str, range(ranks))}
     own = accused or {None if log_words("may_follow").search(event.lines[0]) else of_name}
     labels = {label for label, _ in by_rank(lines) if label and label.isdigit()} - {of_name}
-    others = {*labels, None if _missed(event.lines) else of_name} - {None, *own}
+    others = {*labels, None if missed(event.lines) else of_name} - {None, *own}
     return None if others else own.pop()
 
 

@@ -367,10 +367,11 @@ def _of_silent(rank: FailedRank, log: FailureLog, best: Event | None) -> Verdict
     last = last or (rank.line,) * bool(best or rank.exit_code is None)
     error = error_named(known.OWN_ERROR) if last or rank.exit_code in _CHOSEN else None
     told = Verdict(rank.rank, rank, error, last, stderr_rank=rank.rank if own else None)
-    return _only(_missed(last) or ranks_named(rank.rank), told)
+    return _only(missed(last) or ranks_named(rank.rank), told)
 
 
-def _missed(lines: Sequence[str]) -> Set[str]:
+def missed(lines: Iterable[str]) -> Set[str]:
+    """Return the ranks that another one misses, by its lines."""
     return {match[1] for line in lines for match in matches("told_missing", line)}
 
 

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -64,14 +64,23 @@ class Ported(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def job_file(self) -> str:
-        """The text of the job file."""
+        """The text of the job file, as YAML."""
         head = [
             f"Ported by hpclaunch {__version__} from a script for {self.there} to {self.settings['site']}.",
             "Every key: docs/reference/job.md. The script: hpclaunch submit --file job.yaml --dry-run",
             *(f"TO DO: {text}" for text in self.to_do),
             *self.notes,
         ]
-        return job_file_text(self.settings, self.reasons, head)
+        lines = [f"# {printable(line)}" for line in head]
+        for name, value in self.settings.items():
+            lines += [f"# {printable(self.reasons[name])}"] if self.reasons.get(name) else []
+            if isinstance(value, Mapping):
+                lines += [f"{name}:", *(f"  {_scalar(key)}: {_scalar(item)}" for key, item in value.items())]
+            elif isinstance(value, tuple | list):
+                lines += [f"{name}:", *(f"  - {_scalar(item)}" for item in value)]
+            else:
+                lines.append(f"{name}: {_scalar(value)}")
+        return "\n".join(lines) + "\n"
 
 
 def port_script(
@@ -373,20 +382,6 @@ def _without_container(port: Port, image: str | None, binds: tuple[str, ...]) ->
 
 
 _PLAIN = re.compile(r"(?i)(?!(null|true|false|yes|no|on|off|y|n)$)[a-z_/][a-z0-9_./+@=-]*", re.ASCII)
-
-
-def job_file_text(settings: Mapping[str, Any], reasons: Mapping[str, str], head: Iterable[str]) -> str:
-    """Return the job file as YAML; ``reasons``: key -> why it has its value, ``head``: lines above it."""
-    lines = [f"# {printable(line)}" for line in head]
-    for name, value in settings.items():
-        lines += [f"# {printable(reasons[name])}"] if reasons.get(name) else []
-        if isinstance(value, Mapping):
-            lines += [f"{name}:", *(f"  {_scalar(key)}: {_scalar(item)}" for key, item in value.items())]
-        elif isinstance(value, tuple | list):
-            lines += [f"{name}:", *(f"  - {_scalar(item)}" for item in value)]
-        else:
-            lines.append(f"{name}: {_scalar(value)}")
-    return "\n".join(lines) + "\n"
 
 
 def _scalar(value: object) -> str:

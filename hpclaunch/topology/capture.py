@@ -32,7 +32,15 @@ def save_node(folder: Path) -> tuple[str, ...]:
             raise BadInputError(f"{folder}: exists and is not a saved topology", "name a new folder")
         with new_folder(folder, replace=True) as temporary:
             absent = _save_tools(temporary, root)
-            _save_tree(temporary / SYSFS, root)
+            copy = copy_tree(root)
+            for path, text in copy.texts.items():
+                _write(temporary / SYSFS / path, text)
+            for path, target in copy.links.items():
+                link = temporary / SYSFS / path
+                link.parent.mkdir(parents=True, exist_ok=True)
+                (link.parent / target).mkdir(parents=True, exist_ok=True)
+                if not link.exists():
+                    link.symlink_to(target)
             _write(temporary / MARKER, json.dumps({"format": 1, "absent": absent}, indent=1) + "\n")
             temporary.chmod(0o755)
     except OSError as error:
@@ -70,18 +78,6 @@ def _output(tool: SourceKind) -> str:
             raise RefusedError(f"{' '.join(command)} ended with exit status {answer.exit_code}")
         texts.append(answer.stdout)
     return "\n".join(texts)
-
-
-def _save_tree(folder: Path, root: Path) -> None:
-    copy = copy_tree(root)
-    for path, text in copy.texts.items():
-        _write(folder / path, text)
-    for path, target in copy.links.items():
-        link = folder / path
-        link.parent.mkdir(parents=True, exist_ok=True)
-        (link.parent / target).mkdir(parents=True, exist_ok=True)
-        if not link.exists():
-            link.symlink_to(target)
 
 
 def _write(path: Path, text: str) -> None:

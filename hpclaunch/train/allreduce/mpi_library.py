@@ -29,17 +29,14 @@ class LibraryAllreduce(Algorithm):
             if known:
                 self._comm.Allreduce(MPI.IN_PLACE, piece)
             else:
-                self._with_numpys_sum(piece)
+                # Types that MPI lacks, such as float16, or sums otherwise: it moves bytes, numpy adds.
+                item = MPI.BYTE.Create_contiguous(piece.itemsize).Commit()
+                add = MPI.Op.Create(partial(_add, piece.dtype), commute=True)
+                self._comm.Allreduce(MPI.IN_PLACE, [piece, piece.size, item], op=add)
+                add.Free()
+                item.Free()
         # What the library sends is not known; the least that any algorithm can.
         self._sent_bytes += 2 * (self._ranks - 1) * array.nbytes // self._ranks
-
-    def _with_numpys_sum(self, array: Array) -> None:
-        """For types that MPI lacks, such as float16, or sums otherwise: it moves bytes, numpy adds."""
-        item = MPI.BYTE.Create_contiguous(array.itemsize).Commit()
-        add = MPI.Op.Create(partial(_add, array.dtype), commute=True)
-        self._comm.Allreduce(MPI.IN_PLACE, [array, array.size, item], op=add)
-        add.Free()
-        item.Free()
 
 
 def _add(dtype: np.dtype[np.generic], source: MPI.buffer, target: MPI.buffer, _: MPI.Datatype) -> None:

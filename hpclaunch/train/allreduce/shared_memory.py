@@ -133,7 +133,14 @@ class SharedAllreduce(Algorithm):
     def _sum(self, array: Array) -> None:
         """Choose by size and place; all ranks choose alike, for an array is in the same buffer on all."""
         if array.nbytes <= self._direct_bytes:
-            self._sum_directly(array)
+            # One copy, one barrier, and every rank adds up everything: the same additions on all.
+            slots = self._slots.get((array.nbytes, array.dtype)) or self._make_slots(array)
+            slot = slots[self._turn]
+            slot.mine[:] = array
+            slot.meet()
+            _add(slot.arrays, array)
+            self._turn = (self._turn + 1) % _SLOTS
+            self._sent_bytes += (self._ranks - 1) * array.nbytes
             return
         found = self._resident.get(self._place(array)) or self._find_resident(array)
         if found is not None:
@@ -181,16 +188,6 @@ class SharedAllreduce(Algorithm):
         resident.meet()
 
     # --- in transit: segments of ordinary arrays -----------------------------------------------------------
-
-    def _sum_directly(self, array: Array) -> None:
-        """One copy, one barrier, and every rank adds up everything: the same additions on all."""
-        slots = self._slots.get((array.nbytes, array.dtype)) or self._make_slots(array)
-        slot = slots[self._turn]
-        slot.mine[:] = array
-        slot.meet()
-        _add(slot.arrays, array)
-        self._turn = (self._turn + 1) % _SLOTS
-        self._sent_bytes += (self._ranks - 1) * array.nbytes
 
     def _sum_in_transit(self, array: Array) -> None:
         """In each phase: fill a slot, sum the one filled before, read the one summed before."""

@@ -16,20 +16,6 @@ from . import Exchange, MicroBatch, micro_batches
 from .tensor_fusion import Bucket, Phases, buckets
 
 
-def check_threads(comm: Comm) -> None:
-    """Raise AgreedError where MPI lets only one thread at a time communicate on any rank; collective."""
-    from mpi4py import MPI
-
-    names = {
-        MPI.THREAD_SINGLE: "MPI_THREAD_SINGLE",
-        MPI.THREAD_FUNNELED: "MPI_THREAD_FUNNELED",
-        MPI.THREAD_SERIALIZED: "MPI_THREAD_SERIALIZED",
-    }
-    level = comm.allreduce(MPI.Query_thread(), op=MPI.MIN)
-    if level < MPI.THREAD_MULTIPLE:
-        raise AgreedError(BadRequestError.of("overlap without threads", level=names[level]))
-
-
 class GradientExchange(Exchange):
     """Computes a rank's gradients where the allreduce is fastest, and sums them there.
 
@@ -48,7 +34,16 @@ class GradientExchange(Exchange):
         self._options = options
         self._engine = engine
         if options.overlap:
-            check_threads(comm)
+            from mpi4py import MPI
+
+            names = {
+                MPI.THREAD_SINGLE: "MPI_THREAD_SINGLE",
+                MPI.THREAD_FUNNELED: "MPI_THREAD_FUNNELED",
+                MPI.THREAD_SERIALIZED: "MPI_THREAD_SERIALIZED",
+            }
+            level = comm.allreduce(MPI.Query_thread(), op=MPI.MIN)
+            if level < MPI.THREAD_MULTIPLE:
+                raise AgreedError(BadRequestError.of("overlap without threads", level=names[level]))
         self.allreduce = make_allreduce(options.allreduce, options.compression, comm)
         start = time.perf_counter()
         engine.place_gradients(self.allreduce.buffer(engine.gradients.size, engine.gradients.dtype))

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Call, NoAnswerError, only_reading
-from hpclaunch.host.remote_shell import remote_command
-from hpclaunch.host.ssh import SshHost, connect, state_folder
+from hpclaunch.host.ssh import SshHost, connect, remote_command, state_folder
 from tests.how_much import examples
 from tests.testbed.cluster import Sshd
 

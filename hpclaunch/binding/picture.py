@@ -49,7 +49,7 @@ class _Scene:
         """Return the state of a core: reserved, denied, idle, one (has one rank) or wrong."""
         core = self.topology.cores[at]
         ranks = self.core_ranks.get(at, ())
-        if _is_reserved(self.topology, core):
+        if not self.topology.reserved.isdisjoint(core.cpus):
             return "wrong" if ranks else "reserved"
         if _is_denied(self.topology, core):
             return "wrong" if ranks else "denied"
@@ -95,16 +95,12 @@ def _core_captions(topology: NodeTopology, core_ranks: Mapping[int, list[int]]) 
     """Yield which cores are used though they are reserved, not granted or used by another rank."""
     for at in core_ranks:
         core = topology.cores[at]
-        if _is_reserved(topology, core):
+        if not topology.reserved.isdisjoint(core.cpus):
             yield f"core {core.cpus[0]} is reserved"
         elif _is_denied(topology, core):
             yield f"core {core.cpus[0]} is not granted"
     if shared := [topology.cores[at].cpus[0] for at, ranks in core_ranks.items() if len(ranks) > 1]:
         yield f"cores with several ranks: {format_cpu_list(shared)}"
-
-
-def _is_reserved(topology: NodeTopology, core: Core) -> bool:
-    return not topology.reserved.isdisjoint(core.cpus)
 
 
 def _is_denied(topology: NodeTopology, core: Core) -> bool:

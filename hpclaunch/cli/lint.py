@@ -60,7 +60,16 @@ def _tasks(options: dict[str, Any]) -> list[LintTask]:
     from hpclaunch.lint.lint_files import LintTask
     from hpclaunch.lint.shellcheck import find_shellcheck
 
-    _usage(options)
+    if options["markdown"]:
+        raise click.UsageError("--markdown goes with --rules")
+    if wants_document() and options["as_sarif"]:
+        raise click.UsageError("--json and --sarif: give only one of them")
+    if not options["scripts"]:
+        raise click.UsageError("SCRIPT is missing")
+    if "-" in options["scripts"] and options["fixing"]:
+        raise click.UsageError("--fix needs a file to write to, not -")
+    for name in ("select", "ignore"):
+        options[name] = _rules_of(f"--{name}", options[name])
     configurations = Configurations()
     shellcheck = find_shellcheck()
     if shellcheck is None:
@@ -84,20 +93,6 @@ def _say_what_was_checked(linted: list[Linted], *, quiet: bool) -> None:
         click.echo(f"note: the site is not known{about}: its limits are not checked", err=True)
     elif len(linted) == 1 and linted[0].why and not quiet:
         click.echo(f"note: checked for site {linted[0].site}: {linted[0].why}", err=True)
-
-
-def _usage(options: dict[str, Any]) -> None:
-    """Refuse options that contradict each other, as wrong usage."""
-    if options["markdown"]:
-        raise click.UsageError("--markdown goes with --rules")
-    if wants_document() and options["as_sarif"]:
-        raise click.UsageError("--json and --sarif: give only one of them")
-    if not options["scripts"]:
-        raise click.UsageError("SCRIPT is missing")
-    if "-" in options["scripts"] and options["fixing"]:
-        raise click.UsageError("--fix needs a file to write to, not -")
-    for name in ("select", "ignore"):
-        options[name] = _rules_of(f"--{name}", options[name])
 
 
 def _rules_of(option: str, values: tuple[str, ...]) -> tuple[str, ...]:

@@ -25,14 +25,7 @@ from typing import TYPE_CHECKING
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host import host_interface
-from hpclaunch.host.host_interface import (
-    Call,
-    Host,
-    NoAnswerError,
-    NoConnectionError,
-    text_of,
-    with_retry,
-)
+from hpclaunch.host.host_interface import Call, Host, NoAnswerError, NoConnectionError, text_of, with_retry
 from hpclaunch.host.ssh_config import split_route
 from hpclaunch.package_data import note_text, shell_words
 

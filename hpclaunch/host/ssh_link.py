@@ -80,7 +80,15 @@ class _Way:
         elif login.proxy_command:
             sock = _by_command(login)
         else:
-            sock = _direct(login)
+            try:
+                sock = socket.create_connection((login.hostname, login.port), login.connect_timeout_s)
+            except OSError as error:
+                why = error.strerror or error
+                raise NoConnectionError.case("ssh: not reached", login=login, error=why) from None
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux only; elsewhere the system's own limit holds
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _DEAD_AFTER_S * 1000)
         self._stack.callback(sock.close)
         transport = _handshake(sock, login)
         self._stack.callback(transport.close)
@@ -114,18 +122,6 @@ def _guarded(login: Login, step: Callable[[], None]) -> None:
         raise kind(
             f"{login.destination}: no ssh connection: {reason}", f"try {_ssh_words(login, '-v')}"
         ) from None
-
-
-def _direct(login: Login) -> socket.socket:
-    try:
-        sock = socket.create_connection((login.hostname, login.port), login.connect_timeout_s)
-    except OSError as error:
-        raise NoConnectionError.case("ssh: not reached", login=login, error=error.strerror or error) from None
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux only; elsewhere the system's own limit holds
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _DEAD_AFTER_S * 1000)
-    return sock
 
 
 def _by_command(login: Login) -> ProxyCommand:

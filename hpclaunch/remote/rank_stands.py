@@ -137,25 +137,6 @@ def members(variable: str, job: str) -> Dict[str, Dict[str, str]]:
     return dict(list(found.items())[:MOST_PROCESSES])
 
 
-def stands(pid: str) -> Process:
-    """Return how a process stands now: its state, CPU time, what it waits in, its system call.
-
-    ``switches``: voluntary context switches of the main thread (man proc_pid_status).
-    """
-    numbers = read("/proc/" + pid + "/stat").rpartition(")")[2].split()
-    waits = read("/proc/" + pid + "/wchan").strip()
-    call, path = system_call(pid)
-    switches = field(read("/proc/" + pid + "/status"), "voluntary_ctxt_switches")
-    return {
-        "state": numbers[0] if numbers else "",
-        "switches": int(switches) if switches.isdigit() else 0,
-        "ticks": int(numbers[11]) + int(numbers[12]) if len(numbers) > 12 else 0,
-        "waits": "" if waits == "0" else waits,
-        "call": call,
-        "path": path,
-    }
-
-
 def system_call(pid: str) -> Tuple[str, str]:
     """Return the system call that the main thread is in and the file that it is about, as far as we may see.
 
@@ -348,7 +329,20 @@ def newest(text: str, most: int = 16) -> Optional[Dict[str, List[List[Any]]]]:
 def look(process: Process, key: str, signal: int) -> None:
     """Look at a process once; each part that is known is there at once."""
     pid = str(process["pid"])
-    now = process[key] = stands(pid)
+    numbers = read("/proc/" + pid + "/stat").rpartition(")")[2].split()
+    waits = read("/proc/" + pid + "/wchan").strip()
+    call, path = system_call(pid)
+    # Voluntary context switches of the main thread (man proc_pid_status).
+    switches = field(read("/proc/" + pid + "/status"), "voluntary_ctxt_switches")
+    now: Process = {
+        "state": numbers[0] if numbers else "",
+        "switches": int(switches) if switches.isdigit() else 0,
+        "ticks": int(numbers[11]) + int(numbers[12]) if len(numbers) > 12 else 0,
+        "waits": "" if waits == "0" else waits,
+        "call": call,
+        "path": path,
+    }
+    process[key] = now
     now["collective"] = own_collective(pid)
     now["over"] = is_over(pid, signal)
     text = dumped(pid, signal)

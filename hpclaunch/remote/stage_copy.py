@@ -313,7 +313,15 @@ def unpack(stream: "IO[bytes]", kind: str, copy: str, keep_links: bool = False) 
     files and folders) and ``notes``. StageError where the data are damaged or may not be made.
     """
     if kind in ("file", "image"):
-        return _unpack_file(stream, copy)
+        digest, size = hashlib.sha256(), 0
+        with open(copy, "xb") as file:
+            for block in iter(lambda: stream.read(BLOCK), b""):
+                digest.update(block)
+                file.write(block)
+                size += len(block)
+        files = {"": digest.hexdigest()}
+        verify(copy, files)
+        return {"files": files, "bytes": size, "count": 1, "notes": []}
     os.mkdir(copy, 0o700)
     root = os.open(copy, _OWN_FOLDER)
     size = count = 0
@@ -332,18 +340,6 @@ def unpack(stream: "IO[bytes]", kind: str, copy: str, keep_links: bool = False) 
     finally:
         os.close(root)
     return {"files": unpacker.found, "bytes": size, "count": count, "notes": unpacker.notes}
-
-
-def _unpack_file(stream: "IO[bytes]", copy: str) -> Json:
-    digest, size = hashlib.sha256(), 0
-    with open(copy, "xb") as file:
-        for block in iter(lambda: stream.read(BLOCK), b""):
-            digest.update(block)
-            file.write(block)
-            size += len(block)
-    files = {"": digest.hexdigest()}
-    verify(copy, files)
-    return {"files": files, "bytes": size, "count": 1, "notes": []}
 
 
 def verify(copy: str, files: Json) -> None:

@@ -85,7 +85,7 @@ def bind_list_blanks(context: Context) -> Iterator[Violation]:
         yield from _blanks_in_option(launch)
     for assignments in context.script.variables.assignments.values():
         for one in assignments:
-            if one.value is not None and is_list(one) and _has_blank(one.value):
+            if one.value is not None and is_list(one) and re.search(_BLANK, one.value.visible):
                 yield _inside_quotes(one.line, one.value)
     yield from _unquoted_assignments(context.script)
 
@@ -101,16 +101,12 @@ def _blanks_in_option(launch: Launch) -> Iterator[Violation]:
         read = f"{launch.name} reads {words[0].visible!r} of {whole!r}"
         message = f"the bind list is broken by spaces: {read}"
         yield Violation(option.line, message, _ONE_WORD, edits=edits)
-    elif _has_blank(option.value):
+    elif re.search(_BLANK, option.value.visible):
         yield _inside_quotes(option.line, option.value)
 
 
 def _raw(words: Iterable[Word]) -> str:
     return "".join(word.raw for word in words)
-
-
-def _has_blank(word: Word) -> bool:
-    return re.search(_BLANK, word.visible) is not None
 
 
 def _inside_quotes(line: int, word: Word) -> Violation:

@@ -147,7 +147,7 @@ def _not_installed(installed: Mapping[str, Any], remedies: Remedies) -> Check:
         python=installed["python"],
         version=installed["python_version"],
         others=there,
-        remedy=remedies.first_install(),
+        remedy=f"all ways to install it: {remedies.plan(remedies.framework)}",
     )
     return msgspec.structs.replace(found, instead=tuple(others))
 

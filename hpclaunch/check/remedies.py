@@ -34,14 +34,11 @@ class Remedies(msgspec.Struct, frozen=True, kw_only=True):
         ways = ""
         if framework in ("pytorch", "torch", "tensorflow"):
             why = "" if framework == "tensorflow" else "; torch from 2.1 on needs C++17"
-            ways = f"{why}; all ways: {self._plan(framework)}"
+            ways = f"{why}; all ways: {self.plan(framework)}"
         return f"rebuild: {extra}{command}{ways}"
 
-    def first_install(self) -> str:
-        """Return what to do where there is no Horovod."""
-        return f"all ways to install it: {self._plan(self.framework)}"
-
-    def _plan(self, framework: str) -> str:
+    def plan(self, framework: str) -> str:
+        """Return the command that shows all ways to install Horovod for a framework."""
         site = self.profile.name if self.profile else "local"
         return f"hpclaunch software plan --site {site} --for horovod-{_SHORT.get(framework, framework)}"
 

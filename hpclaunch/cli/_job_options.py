@@ -116,20 +116,16 @@ class SubmitCommand(SettingsCommand):
         try:
             super().parse_args(ctx, words[:at])
         except click.NoSuchOption as error:
-            self._explain(ctx, error, words)
-            raise
+            # It may be the program's option.
+            named = bool(words) and not words[0].startswith("-")
+            start = "mnist " if "mnist" in words else ""
+            if error.possibilities and not (named or start):
+                raise
+            what = "options of the training" if start else "a program and its options"
+            hint = f"{what} come after --: hpclaunch submit {start}-- {error.option_name} ..."
+            raise click.UsageError(f"{error.format_message()}\n{hint}", ctx) from None
         _refuse_words(ctx)
         return []
-
-    def _explain(self, ctx: click.Context, error: click.NoSuchOption, words: list[str]) -> None:
-        """Raise UsageError for an unknown option that may be the program's."""
-        named = bool(words) and not words[0].startswith("-")
-        start = "mnist " if "mnist" in words else ""
-        if error.possibilities and not (named or start):
-            return
-        what = "options of the training" if start else "a program and its options"
-        hint = f"{what} come after --: hpclaunch submit {start}-- {error.option_name} ..."
-        raise click.UsageError(f"{error.format_message()}\n{hint}", ctx) from None
 
     def _file_at(self, ctx: click.Context, words: list[str]) -> int:
         """Return the position of a file that Python or a shell reads, if the first argument is one."""

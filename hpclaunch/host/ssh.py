@@ -26,7 +26,7 @@ from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host import host_interface
 from hpclaunch.host.host_interface import Call, Host, NoAnswerError, NoConnectionError, text_of, with_retry
-from hpclaunch.host.ssh_config import split_route
+from hpclaunch.host.ssh_config import resolve, split_route
 from hpclaunch.package_data import note_text, shell_words
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class SshHost(Host):
 
     def connect(self) -> None:
         """Connect, unless there is a connection; a connection that breaks at once is tried three times."""
-        from hpclaunch.host.ssh_link import open_transport  # it loads paramiko
+        from hpclaunch.host.ssh_link import Way  # it loads paramiko
 
         for may_retry in (True, True, False):
             if self._transport is not None and self._transport.is_active():
@@ -121,7 +121,9 @@ class SshHost(Host):
             self.close()
             begun = time.monotonic()
             try:
-                self._transport = open_transport(self.name, self._config, self._ask, self._jumps, self._below)
+                login = resolve(self.name, self._config, self._jumps)
+                way = Way(self._config, self._ask, self._below)
+                self._transport = way.open(login, login.jumps, (self.name,))
             except NoConnectionError:
                 if not may_retry or time.monotonic() - begun > _SOON_S:
                     raise

@@ -54,26 +54,19 @@ _PARAMIKO_NAMES = {
 _RSA = ["rsa-sha2-512", "rsa-sha2-256"]  # signatures of the key type ssh-rsa, RFC 8332
 
 
-def open_transport(
-    destination: str, config: Path | None, ask: Ask | None, usual_jumps: Sequence[str], stack: ExitStack
-) -> Transport:
-    """Connect and log in; raises RefusedError, or BadInputError for a configuration that cannot be used.
-
-    ``config`` and ``usual_jumps`` as for ``resolve``; ``ask``: None: on the terminal. The connection
-    and those to jump hosts below it are closed with ``stack``. NoConnectionError: it is the network.
-    """
-    login = resolve(destination, config, usual_jumps)
-    return _Way(config, ask or ask_on_terminal, stack).open(login, login.jumps, (destination,))
-
-
-class _Way:
+class Way:
     """The connections to a host and to the jump hosts before it, which are closed with ``stack``."""
 
-    def __init__(self, config: Path | None, ask: Ask, stack: ExitStack) -> None:
-        self._config, self._ask, self._stack = config, ask, stack
+    def __init__(self, config: Path | None, ask: Ask | None, stack: ExitStack) -> None:
+        """Nothing is connected yet; ``config`` as for ``resolve``; ``ask``: None: on the terminal."""
+        self._config, self._ask, self._stack = config, ask or ask_on_terminal, stack
 
     def open(self, login: Login, jumps: Sequence[str], seen: tuple[str, ...]) -> Transport:
-        """Open the transport to a host through ``jumps``; ``seen``: the hosts since the destination."""
+        """Connect to a host through ``jumps`` and log in; ``seen``: the hosts since the destination.
+
+        Raises RefusedError, or BadInputError for a configuration that cannot be used. NoConnectionError: it
+        is the network.
+        """
         sock: socket.socket | Channel | ProxyCommand
         if jumps:
             sock = self._behind(jumps, login, seen)

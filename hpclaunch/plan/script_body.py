@@ -25,8 +25,9 @@ from hpclaunch.scheduler.job_header import Line
 from hpclaunch.scheduler.launcher import Launch
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher
+from hpclaunch.software.container_lines import launch_options
 from hpclaunch.software.script_lines import continued, line, literal, word
-from hpclaunch.software.software_lines import environment_lines, launch_options, site_variables, wrap_command
+from hpclaunch.software.software_lines import environment_lines, site_variables, wrap_command
 
 
 def shell_lines(job: JobLayout, for_launcher: Iterable[Line]) -> tuple[Line, ...]:

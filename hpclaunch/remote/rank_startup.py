@@ -79,22 +79,17 @@ def unnamed_file(name: str) -> int:
     return file
 
 
-def tell_stands(number: int) -> None:
-    """Let Python write where its threads stand at that signal; without memory for it, nothing changes."""
-    import faulthandler
-
-    try:
-        faulthandler.register(number, unnamed_file("hpclaunch-stacks"))
-    except (OSError, RuntimeError, ValueError):
-        return
-
-
 def prepare(here: str, environment: Any) -> None:
     """Leave the hooks that the job's script requests."""
     hooks = AfterImport(here)
     stacks = environment.get("HPCLAUNCH_STACKS", "")
     if stacks.isdigit():
-        tell_stands(int(stacks))
+        import faulthandler
+
+        try:  # noqa: SIM105 - contextlib would be loaded into every Python
+            faulthandler.register(int(stacks), unnamed_file("hpclaunch-stacks"))
+        except (OSError, RuntimeError, ValueError):
+            pass  # without memory for where the threads stand, nothing changes
         hooks.waits_for["torch.distributed.distributed_c10d"] = ("rank_recorder", (unnamed_file,))
     after, _, steps = environment.get("HPCLAUNCH_PROFILE", "").partition(":")
     folder = environment.get("HPCLAUNCH_PROFILE_FOLDER", "")

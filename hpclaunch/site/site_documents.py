@@ -65,7 +65,17 @@ class DetectedSite(Document, frozen=True, kw_only=True):
 def listed_sites(*, kinds: bool = False) -> tuple[ListedSite, ...]:
     """Return what is known about each profile, or about each node kind."""
     if kinds:
-        return _listed_kinds()
+        described, wrong = load_profile.load_kinds()
+        right = [
+            msgspec.structs.replace(
+                _listed(name, path, None, None, hidden=None), status="node kind", description=kind.description
+            )
+            for name, (kind, path) in described.items()
+        ]
+        return (
+            *right,
+            *(_listed(name, path, None, error, hidden=None) for name, (error, path) in wrong.items()),
+        )
     hidden, (profiles, broken) = load_profile.hidden_sites(), load_profile.load_all()
     return tuple(
         _listed(name, path, profiles.get(name), broken.get(name), hidden=hidden.get(name))
@@ -87,18 +97,6 @@ def _listed(
         error=error,
         **{key: getattr(profile, key, None) for key in known},
     )
-
-
-def _listed_kinds() -> tuple[ListedSite, ...]:
-    kinds, broken = load_profile.load_kinds()
-    right = [
-        msgspec.structs.replace(
-            _listed(name, path, None, None, hidden=None), status="node kind", description=kind.description
-        )
-        for name, (kind, path) in kinds.items()
-    ]
-    wrong = (_listed(name, path, None, error, hidden=None) for name, (error, path) in broken.items())
-    return (*right, *wrong)
 
 
 def validated_site(site: str) -> ValidatedSite:

@@ -17,7 +17,7 @@ import msgspec
 
 from hpclaunch.package_data import note_text, text_beside
 from hpclaunch.scheduler.job_header import Line
-from hpclaunch.site.schema import Container, JobContainer, SiteProfile
+from hpclaunch.site.schema import Container, Environment, JobContainer, SiteProfile
 from hpclaunch.software.script_lines import continued, double_quote, line, literal
 
 
@@ -302,8 +302,11 @@ def gpu_flag(profile: SiteProfile, container: JobContainer | None = None) -> tup
     return (*options, flag) if flag else options
 
 
-def launch_option(profile: SiteProfile, container: JobContainer) -> tuple[str, ...]:
+def launch_options(environment: Environment | None, profile: SiteProfile) -> tuple[str, ...]:
     """Return the launcher's options that start ranks in a container; empty: the rank's command does it."""
+    container = environment.container if environment else None
+    if container is None:
+        return ()
     kind = RUNTIMES[runtime_of(profile, container)].start
     if kind == "engine":
         return (f"--environment={_EDF}",)

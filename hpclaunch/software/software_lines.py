@@ -14,7 +14,6 @@ from hpclaunch.software.container_lines import (
     facts_of,
     gpu_flag,
     in_container,
-    launch_option,
     module_lines,
 )
 from hpclaunch.software.script_lines import double_quote, line, word
@@ -146,12 +145,6 @@ def wrap_command(
 
         return in_eessi_container(environment.eessi, gpu_flag(profile), argv)
     return argv
-
-
-def launch_options(environment: Environment | None, profile: SiteProfile) -> tuple[str, ...]:
-    """Return the launcher's options for the environment, as shell text."""
-    container = environment.container if environment else None
-    return launch_option(profile, container) if container else ()
 
 
 PRIVATE_FOLDERS = "private_folders.sh"

@@ -30,7 +30,14 @@ _Values = dict[str, tool.Line]
 
 def read(text: str, origin: str) -> Partial:
     """Read the NUMA node of each GPU. Raises BadInputError for a damaged capture or one without GPUs."""
-    cards = _values_by_card(text, origin)
+    lines = tool.clean_lines(text, origin)
+    if any(_ENTRY.match(line.text) for line in lines):
+        cards = _from_text(lines)
+    else:
+        document = tool.json_text(text, origin)
+        if not document.startswith("{"):
+            raise BadInputError(f"{origin}: no line such as 'GPU[0] : (Topology) Numa Node: 3'", _HINT)
+        cards = _from_json(document, origin)
     notes: list[str] = []
     if "====" in text and "End of ROCm" not in text:
         notes.append(f"rocm-smi ({origin}): no line 'End of ROCm SMI Log': the output may be cut off")
@@ -41,18 +48,8 @@ def read(text: str, origin: str) -> Partial:
     return Partial(kind=KIND, origin=origin, gpu_vendor="AMD", gpus=gpus, notes=tuple(notes))
 
 
-def _values_by_card(text: str, origin: str) -> dict[tuple[int, int], _Values]:
-    """Read the values of each GPU by (card, partition), from text or JSON."""
-    lines = tool.clean_lines(text, origin)
-    if any(_ENTRY.match(line.text) for line in lines):
-        return _from_text(lines)
-    document = tool.json_text(text, origin)
-    if document.startswith("{"):
-        return _from_json(document, origin)
-    raise BadInputError(f"{origin}: no line such as 'GPU[0] : (Topology) Numa Node: 3'", _HINT)
-
-
 def _from_text(lines: list[tool.Line]) -> dict[tuple[int, int], _Values]:
+    """Read the values of each GPU by (card, partition)."""
     cards: dict[tuple[int, int], _Values] = {}
     for line in lines:
         if match := _ENTRY.match(line.text):

@@ -101,24 +101,21 @@ class CheckpointFolder:
         try:
             write_checkpoint(path, checkpoint)
             if best:
-                self._name_best(path, checkpoint)
+                named = self._folder / BEST
+                link = self._folder / f".checkpoint-best.{os.getpid()}.part"
+                try:
+                    link.unlink(missing_ok=True)
+                    os.link(path, link)
+                    link.replace(named)
+                except OSError:  # a file system without hard links
+                    with contextlib.suppress(OSError):
+                        link.unlink()
+                    write_checkpoint(named, checkpoint)
             for old in sorted(self._folder.glob(f"checkpoint-{self._run}-*.npz"))[: -self._keep]:
                 old.unlink()
         except OSError as error:
             raise TrainError.of("no checkpoint", path=path, reason=error.strerror or error) from error
         return path
-
-    def _name_best(self, path: Path, checkpoint: Checkpoint) -> None:
-        best = self._folder / BEST
-        link = self._folder / f".checkpoint-best.{os.getpid()}.part"
-        try:
-            link.unlink(missing_ok=True)
-            os.link(path, link)
-            link.replace(best)
-        except OSError:  # a file system without hard links
-            with contextlib.suppress(OSError):
-                link.unlink()
-            write_checkpoint(best, checkpoint)
 
 
 def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:

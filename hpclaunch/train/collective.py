@@ -79,12 +79,12 @@ def digest(array: Array) -> str:
     return hashlib.sha256(np.ascontiguousarray(array).data).hexdigest()
 
 
-def same_everywhere(comm: Comm, array: Array, what: str) -> list[str]:
-    """Each rank's sha256 of ``array``, by rank; AgreedError where they differ, naming the first odd rank."""
+def same_everywhere(comm: Comm, array: Array) -> list[str]:
+    """Each rank's sha256 of the parameters, by rank; AgreedError, with the first odd rank, if they differ."""
     digests: list[str] = comm.allgather(digest(array))
     for rank, other in enumerate(digests):
         if other != digests[0]:
-            values = {"what": what, "rank": rank, "there": other, "here": digests[0]}
+            values = {"what": "the parameters", "rank": rank, "there": other, "here": digests[0]}
             raise AgreedError(TrainError.of("sums differ", **values))
     return digests
 

@@ -185,22 +185,6 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     return options
 
 
-def _circumstances(comm: Comm) -> dict[str, Any]:
-    """When, where and with what a measurement was made; the same on all ranks. Collective."""
-    hosts: list[str] = comm.allgather(platform.node())
-    return {
-        "date": datetime.now().astimezone().isoformat(timespec="seconds"),
-        "ranks": comm.Get_size(),
-        "host_by_rank": hosts,
-        "ranks_by_host": {host: hosts.count(host) for host in dict.fromkeys(hosts)},
-        "cpus_by_rank": comm.allgather(sorted(os.sched_getaffinity(0))),
-        "cpus_of_host": os.cpu_count(),
-        "machine": platform.machine(),
-        "threads_per_rank": threads_per_rank(),
-        "versions": run_versions(),
-    }
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure on all ranks, print on rank 0; exit 1: a wrong sum, 2: wrong usage, 3: an algorithm fails."""
     from mpi4py import MPI
@@ -213,7 +197,20 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(requested if reports else "", end="")
             return 0
         agree_on_options(comm, vars(requested))
-        document = _circumstances(comm) | {"rounds": requested.rounds, "fresh": requested.fresh}
+        hosts: list[str] = comm.allgather(platform.node())
+        document = {
+            "date": datetime.now().astimezone().isoformat(timespec="seconds"),
+            "ranks": comm.Get_size(),
+            "host_by_rank": hosts,
+            "ranks_by_host": {host: hosts.count(host) for host in dict.fromkeys(hosts)},
+            "cpus_by_rank": comm.allgather(sorted(os.sched_getaffinity(0))),
+            "cpus_of_host": os.cpu_count(),
+            "machine": platform.machine(),
+            "threads_per_rank": threads_per_rank(),
+            "versions": run_versions(),
+            "rounds": requested.rounds,
+            "fresh": requested.fresh,
+        }
         sums = requested.algorithms, requested.sizes, requested.rounds
         document["rows"] = measure(comm, *sums, fresh=requested.fresh)
     except AgreedError as agreed:

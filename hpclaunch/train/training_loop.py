@@ -121,7 +121,7 @@ class Training:
                     stop = self._steps(batches)
                 if stop and self.position.epoch < self._options.epochs and not self.reached_target():
                     self._leave()
-        return self._same_parameters()
+        return same_everywhere(self._comm, self.engine.state()["parameters"])
 
     def __enter__(self) -> "Training":
         return self
@@ -204,10 +204,7 @@ class Training:
         for name in sorted(state):
             broadcast(self._comm, state[name])
         self.engine.load_state(state)
-        self._same_parameters()
-
-    def _same_parameters(self) -> list[str]:
-        return same_everywhere(self._comm, self.engine.state()["parameters"], "the parameters")
+        same_everywhere(self._comm, self.engine.state()["parameters"])
 
     def _batches(self) -> Generator[tuple[Images, Labels], None, None]:
         """This rank's part of each step that is left in the epoch, first to last."""

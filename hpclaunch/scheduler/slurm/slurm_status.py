@@ -179,15 +179,11 @@ def _status(row: Mapping[str, str]) -> JobStatus:
         script=None if script in ("", "(null)") else script,
         submitted=iso_time(row["submit"]),
     )
-    return replace(_state(row), identity=said, restarts=int(restarts) if restarts.isdigit() else 0)
-
-
-def _state(row: Mapping[str, str]) -> JobStatus:
     word = row["state"].strip().partition(" ")[0].rstrip("+")  # CANCELLED by 1000
     code = _exit_code(row["code"])
     never = _never_begun(word, row)
     # TIMEOUT and the like come with 0:0; 25.05 gives a lost node its own 0:1 (sacct: 1:0).
-    return WORDS.status(
+    status = WORDS.status(
         word,
         waits=pending_sentence(row["reason"]),
         fails=never or _end_sentence(word, row, code),
@@ -195,6 +191,7 @@ def _state(row: Mapping[str, str]) -> JobStatus:
         started=_started(row, code),
         ended=iso_time(row["end"]),
     )
+    return replace(status, identity=said, restarts=int(restarts) if restarts.isdigit() else 0)
 
 
 def _started(row: Mapping[str, str], code: int | None) -> str | None:

@@ -56,7 +56,9 @@ def read_by_programs(port: Port, settings: Mapping[str, Any]) -> Iterator[str]: 
     own = re.findall(r"[A-Z]\w+", port.launcher.rank)
     alike = {*names} <= {*own} or (port.same_scheduler and {*own} & {*names})
     own += [] if settings.get("framework") == "none" else WORDS["set for each rank"]
-    gpus = gpus_of(port.target) // (sizes.gpus_per_task or 1)  # whose share of the cores a rank has
+    # A rank has the share of its GPUs, the process of a node of Ray all cores.
+    of_node = settings.get("framework") == "ray"
+    gpus = 0 if of_node else gpus_of(port.target) // (sizes.gpus_per_task or 1)
     cores = (usable_cores(port.target) or 0) // max(gpus, sizes.tasks_per_node or 1)
     read = re.fullmatch(f"{WORDS['read by another']}|[^/]*", found.program)
     cases = {

@@ -388,6 +388,13 @@ def test_a_ray_cluster_of_the_script_is_hpclaunchs_and_its_driver_the_command() 
     assert not any(each in said for each in ("ranks:", "a job that follows", "nodes: the script"))
 
 
+def test_the_process_of_a_ray_node_has_all_its_cores() -> None:
+    text = LUMI.replace("ntasks-per-node=8", "ntasks-per-node=1 -c 96") + "ray start --head\npython a.py\n"
+    said = [each for each in port(text, "lumi-g", "polaris").notes if each.startswith("cores")]
+    assert len(said) == 1
+    assert "32 are its share" in said[0]
+
+
 def test_the_folder_and_the_search_path_of_a_variable_are_shown() -> None:
     text = f"{POLARIS}PBS_O_WORKDIR=/scratch/me/\ncd ${{PBS_O_WORKDIR}}\nexport MPI_HOME=/opt/openmpi\n"
     said = to_do(text + "export PATH=$MPI_HOME/bin:$PATH\nmpiexec -n 8 --ppn 4 ./a\n", "polaris", "olivia")

@@ -1,0 +1,1 @@
+EXTRA="--precision fp32 --log-every 5"

@@ -1,0 +1,1 @@
+EXTRA="--precison fp32 --log-every 5"

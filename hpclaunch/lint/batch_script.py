@@ -83,6 +83,8 @@ class Script:
     shell: Shell
     variables: Variables
     launches: tuple[Launch, ...]
+    behind: dict[int, str]
+    """The lines behind its end, which its shell does not read; `text` has blanks for them."""
 
     @property
     def kind(self) -> str | None:
@@ -264,7 +266,9 @@ def read_script(text: str) -> Script:
     """Read a script. Never raises."""
     language = language_of(text)
     is_shell = language not in ("python", "other")
+    whole = text.split("\n")
     text, shell = _up_to_end(text) if is_shell else (text, read_shell(""))
+    read = zip(whole, text.split("\n"), strict=True)
     not_code = _lines_of_texts(shell)
     code = _command_lines(text, shell) if is_shell else code_lines(text)
     directives = read_directives(text, code, not_code)
@@ -282,6 +286,11 @@ def read_script(text: str) -> Script:
         shell=shell,
         variables=variables,
         launches=tuple(_launches(shell.commands, variables)),
+        behind={
+            at: line.rstrip("\r")
+            for at, (line, own) in enumerate(read, 1)
+            if line.strip() and not own.strip()
+        },
     )
 
 

@@ -324,7 +324,7 @@ def _put_together(port: Port, settled: Verdict) -> Ported:
             to_do[f"{at_lines(lines)}: {why}{reads}"] = None
     return Ported(
         settings=settings,
-        report=line_report(judged, content_lines(port)),
+        report=line_report(judged, content_lines(port) | port.script.behind),
         to_do=tuple(to_do),
         notes=(*_notes(port), *read_by_programs(port, settings)),
         reasons=_reasons(port, settings, given),

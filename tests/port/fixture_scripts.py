@@ -24,7 +24,7 @@ from tests.profiles import shipped
 DATA = Path(__file__).parent.parent / "data" / "lint"
 # In csh, Perl or Python, or empty: such a text is not a script that is read; or it only submits others.
 NOT_READ = re.compile(
-    r"language-not-read\.(near-tcsh|perl|python)|no-directives\.empty|.*\.near-csh"
+    r"language-not-read\.(near-tcsh|perl|python)|no-directives\.empty|.*\.near-(file-of-)?csh"
     r"|option-value-refused\.(near-)?of-sbatch|directive-ignored\.near-here-document"
 )
 SCRIPTS = [path for path in sorted(DATA.glob("*.sh")) if not NOT_READ.match(path.stem)]

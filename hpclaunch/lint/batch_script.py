@@ -266,9 +266,8 @@ def read_script(text: str) -> Script:
     """Read a script. Never raises."""
     language = language_of(text)
     is_shell = language not in ("python", "other")
-    whole = text.split("\n")
+    whole = text
     text, shell = _up_to_end(text) if is_shell else (text, read_shell(""))
-    read = zip(whole, text.split("\n"), strict=True)
     not_code = _lines_of_texts(shell)
     code = _command_lines(text, shell) if is_shell else code_lines(text)
     directives = read_directives(text, code, not_code)
@@ -286,11 +285,7 @@ def read_script(text: str) -> Script:
         shell=shell,
         variables=variables,
         launches=tuple(_launches(shell.commands, variables)),
-        behind={
-            at: line.rstrip("\r")
-            for at, (line, own) in enumerate(read, 1)
-            if line.strip() and not own.strip()
-        },
+        behind=_behind(whole, text),
     )
 
 
@@ -302,6 +297,12 @@ def _up_to_end(text: str) -> tuple[str, Shell]:
         return text, shell
     text = text[: last.end] + _NOT_COMMENTS.sub(lambda one: " " * len(one[0]), text[last.end :])
     return text, read_shell(text)
+
+
+def _behind(whole: str, text: str) -> dict[int, str]:
+    """Return the lines of a script for which its text has blanks."""
+    lines = enumerate(zip(whole.split("\n"), text.split("\n"), strict=True), 1)
+    return {at: line.rstrip("\r") for at, (line, read) in lines if line.strip() and not read.strip()}
 
 
 def ends_script(command: Command) -> bool:

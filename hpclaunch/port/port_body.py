@@ -66,7 +66,6 @@ def _of_command(port: Port, command: Command, own: dict[int, str]) -> Iterator[J
 
 def port_rest(port: Port, known: set[int]) -> Iterator[Judged]:
     """Judge the lines that nothing is known of: the shebang, and words such as ``fi`` and ``done``."""
-    yield from (Judged([number], port.says("behind the end")) for number in port.script.behind)
     for number, line in content_lines(port).items():
         if number in known:
             continue

@@ -311,6 +311,7 @@ def _put_together(port: Port, settled: Verdict) -> Ported:
     )
     judged = [*start, *judged]
     judged += port_rest(port, {line for one in judged for line in one.lines})
+    judged += [Judged([number], port.says("behind the end")) for number in port.script.behind]
     every = [Judged((), settled), Judged((), command), *judged]
     settings, more = _settings(port, all_set(every))
     to_do = dict.fromkeys(text for one in every for text in one.verdict.to_do)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +32,13 @@ GRADES = ("error", "warning", "note")
 GROUPS = {"slurm": "Slurm", "pbs": "PBS", "lsf": "LSF", "sge": "Grid Engine", "any": "any scheduler"}
 
 
+_profiles = cache(load_all)
+
+
 def findings(path: Path) -> tuple[Finding, ...]:
     """Return the findings in a script, without those of shellcheck."""
     text = path.read_bytes().decode("utf-8", errors="replace")
-    profiles, _ = load_all()
+    profiles, _ = _profiles()
     site = site_of(read_script(text), profiles)
     return find_faults(text, profiles[site] if site else None)
 

@@ -293,7 +293,7 @@ def _up_to_end(text: str) -> tuple[str, Shell]:
     """Return a script with blanks for what its shell does not read, behind its end, and its commands."""
     shell = read_shell(text)
     last = next(filter(ends_script, shell.commands), None)
-    if last is None:
+    if last is None or not _NOT_COMMENTS.search(text, last.end):
         return text, shell
     text = text[: last.end] + _NOT_COMMENTS.sub(lambda one: " " * len(one[0]), text[last.end :])
     return text, read_shell(text)

@@ -38,7 +38,7 @@ from hpclaunch.port.port_variables import to_fill_in
 from hpclaunch.port.ported_command import FILL_IN, PortedCommand
 from hpclaunch.port.result_check import open_points, read_by_programs
 from hpclaunch.scheduler.directive_reader import DirectiveReader, Fact, RequestedResources, whole_number
-from hpclaunch.scheduler.directive_readers import READERS, reader_by_variables
+from hpclaunch.scheduler.directive_readers import READERS, SUBMIT_COMMANDS, reader_by_variables
 from hpclaunch.scheduler.job_header import PLAIN_WORD
 from hpclaunch.site.schema import JobContainer, SiteProfile
 from hpclaunch.site.site_scheduler import site_scheduler
@@ -131,8 +131,7 @@ def _check(script: Script, source: SiteProfile | None) -> None:
 
 def _check_starts(port: Port) -> None:
     """Refuse a script that only submits others: those are to be ported."""
-    submits = {one.submit_command for one in READERS.values()}
-    found = [one for one in port.script.commands if one.name in submits]
+    found = [one for one in port.script.commands if one.name in SUBMIT_COMMANDS]
     text = "\n".join(port.script.text[one.start : one.end] for one in found)
     scripts = ", ".join(dict.fromkeys(re.findall(WORDS["a script"], text)))
     if scripts and port.launch is None and not port.script.directives:

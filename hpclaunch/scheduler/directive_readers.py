@@ -14,6 +14,7 @@ DIRECTIVE_READERS: tuple[DirectiveReader, ...] = tuple(
 """The schedulers whose batch scripts lint reads."""
 READERS: Mapping[str | None, DirectiveReader] = {reader.kind: reader for reader in DIRECTIVE_READERS}
 """The same by kind."""
+SUBMIT_COMMANDS = frozenset(reader.submit_command for reader in DIRECTIVE_READERS)
 
 
 def reader_by_variables(names: Iterable[str]) -> DirectiveReader:

@@ -14,6 +14,7 @@ from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.lint.lint_rule import Context, Edit, Violation, rule
 from hpclaunch.lint.program_words import runs
 from hpclaunch.lint.rules.step_rules import end_of_pipeline
+from hpclaunch.scheduler.directive_readers import SUBMIT_COMMANDS
 from hpclaunch.shell.shell_syntax import Command, Word
 
 _SET_LETTERS: dict[str, str] = TABLE["set_letters"]
@@ -22,7 +23,6 @@ _SET_VALID = set("abefhkmnoprtuvxBCEHPT")
 _MOST_READ = 300
 """Characters of a command that are read; what is cut off ends in no form."""
 _COUNTED, _UNSURE, _GOES_ON = (re.compile(TABLE["counters"][part]) for part in ("forms", "before", "behind"))
-_SUBMITS = {"sbatch", "qsub", "bsub"}
 _BEHIND_AMPERSAND = re.compile(r"[^\n\"'#|;&]*(?:>&\d[^\n\"'#|;&]*)?&[ \t]*(;(?!;)|&&)")
 _DESCRIPTOR = re.compile(r"(?<!\S)\d+(?=[<>])")  # 16>log is a redirection, no program or file named 16
 _PIPEFAIL = re.compile(r"(?:(set (?:.* )?-\w*o|shopt .*-[a-tv-z]+)|set .*\+\w*o|shopt .*-\w+) pipefail\b")
@@ -231,7 +231,7 @@ def _refused(tables: dict[bool, _Forms], context: Context) -> Iterator[Violation
 
 def _with_answers(script: Script, command: Command, text: str) -> tuple[str, int]:
     """Return the text of a submission with that of another one in place of its output, and the line of it."""
-    for found in re.finditer(r"\$(?:(\w+)|\{(\w+)\})", text) if command.name in _SUBMITS else ():
+    for found in re.finditer(r"\$(?:(\w+)|\{(\w+)\})", text) if command.name in SUBMIT_COMMANDS else ():
         made = script.variables.reaching_at(found[1] or found[2], command.start)[-1:]
         for one in filter(None, made):
             if one.value and one.value.raw.strip('"').startswith(("$(", "`")):

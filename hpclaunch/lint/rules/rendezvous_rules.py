@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
+from functools import partial
 from itertools import pairwise, takewhile
 from math import inf
 
@@ -335,12 +336,12 @@ def rank_variable_too_early(context: Context) -> Iterator[Violation]:
         return
     alone: Severity | None = None if any(one.by_launcher for one in script.launches) else "warning"
     severity: Severity | None = alone if context.requested.all_tasks > 1 else "note"
-    for ref in script.shell.refs:
+    for ref in filter(partial(_is_early, script), script.shell.refs):
         message = f"${ref.name} is replaced before the ranks start: all get one value"
-        if _is_early(script, ref) and _is_unread_node_rank(script, ref):
+        if _is_unread_node_rank(script, ref):
             message += ", which this rendezvous does not read"
             yield Violation(ref.line, message, "leave --node_rank out", "note")
-        elif _is_early(script, ref):
+        else:
             yield Violation(ref.line, message, None, severity)
 
 

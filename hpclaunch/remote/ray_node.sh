@@ -31,6 +31,12 @@ start_ray() {
   ray=$!
 }
 
+# Ray gives a node 30 s to register (2.60, python/ray/_private/node.py), too few on a busy machine: start it again.
+ray_lives() {
+  kill -0 "$ray" 2> /dev/null && return
+  ((SECONDS < ${HPCLAUNCH_RAY_WAIT_S:-300})) && grep -q 'timed out during startup' "$scratch/start.log" && start_ray
+}
+
 # Print the numbers of the nodes that are there, once a second until all are or the time is over.
 wait_for_all() {
   local python
@@ -85,7 +91,7 @@ if [ "$HPCLAUNCH_NODE" = 0 ]; then
   exit
 fi
 until [ -e "$together/end" ]; do
-  if ! kill -0 "$ray" 2> /dev/null; then
+  if ! ray_lives; then
     cat "$scratch/start.log" >&2
     echo "hpclaunch: Ray has ended on $host, node $HPCLAUNCH_NODE of the job" >&2
     exit 1

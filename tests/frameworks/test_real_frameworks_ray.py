@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -18,6 +17,7 @@ from tests.frameworks.by_hand import ENVIRONMENT, PROGRAMS, VENV, digest_by_hand
 from tests.testbed.cluster import Slurm, free_ports
 
 pytestmark = pytest.mark.slow
+RAY_NODE = resource_dir("remote") / "ray_node.sh"
 
 
 def submit(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -82,20 +82,18 @@ def raylet(job: str, node: str) -> psutil.Process:
     raise AssertionError("there is no such raylet")
 
 
+def of_job(folder: Path, node: int, **more: str) -> dict[str, str]:
+    """Return the environment of a node of a job in that folder, on this machine."""
+    variables = {"HPCLAUNCH_JOB_FOLDER": str(folder), "HPCLAUNCH_NODE": str(node), "MASTER_ADDR": "127.0.0.1"}
+    return environment(**variables, **more)
+
+
 def test_a_node_that_never_joins_is_named(tmp_path: Path) -> None:
     (tmp_path / "ray").mkdir()
     (tmp_path / "ray/1").write_text("nid001234\n")
-    of_job: dict[str, Any] = {
-        "HPCLAUNCH_JOB_FOLDER": str(tmp_path),
-        "HPCLAUNCH_NODE": "0",
-        "HPCLAUNCH_RAY_WAIT_S": "1",
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(free_ports(1)),
-    }
-    file = resource_dir("remote") / "ray_node.sh"
     done = subprocess.run(
-        ["bash", str(file), "3", "1", "0", "touch", str(tmp_path / "started")],
-        env=environment(**of_job),
+        ["bash", str(RAY_NODE), "3", "1", "0", "touch", str(tmp_path / "started")],
+        env=of_job(tmp_path, 0, MASTER_PORT=str(free_ports(1)), HPCLAUNCH_RAY_WAIT_S="1"),
         capture_output=True,
         text=True,
         cwd=tmp_path,
@@ -104,3 +102,32 @@ def test_a_node_that_never_joins_is_named(tmp_path: Path) -> None:
     assert "node 1 of the job, nid001234, has not joined the Ray cluster" in done.stderr
     assert "node 2 of the job, a node that has not started, has not joined" in done.stderr
     assert not (tmp_path / "started").exists()
+
+
+def test_a_node_on_which_ray_starts_too_slowly_starts_it_again(tmp_path: Path) -> None:
+    slow = tmp_path / "slow/ray"
+    slow.parent.mkdir()
+    # The last line of Ray 2.60's traceback on a busy machine, then Ray itself.
+    slow.write_text(
+        f"""#!/bin/sh
+if mkdir {tmp_path}/once 2> /dev/null; then
+  echo 'Exception: The current node timed out during startup. This could happen because some of the raylet'
+  exit 1
+fi
+exec {VENV}/bin/ray "$@"
+"""
+    )
+    slow.chmod(0o755)
+    port, line = (
+        str(free_ports(1)),
+        ["bash", str(RAY_NODE), "2", "1", "0", "touch", str(tmp_path / "started")],
+    )
+    late = of_job(tmp_path, 1, MASTER_PORT=port)
+    late["PATH"] = f"{slow.parent}:{late['PATH']}"
+    nodes = [
+        subprocess.Popen(line, env=each, cwd=tmp_path)
+        for each in (of_job(tmp_path, 0, MASTER_PORT=port), late)
+    ]
+    assert [node.wait() for node in nodes] == [0, 0]
+    assert (tmp_path / "once").exists()
+    assert (tmp_path / "started").exists()

@@ -115,6 +115,24 @@ check() {
     printf '== %s: %s s\n' "$*" "$(($(date +%s) - start))" >&2
 }
 
+# Runs the tests, and the few that failed once more, alone and named: beside three other workers a real Slurm or Ray
+# may be slower than it allows itself. What is wrong fails again.
+run_pytest() {
+    # Two cores are kept busy by four workers, since many tests wait; each takes the next module when it is free.
+    pytest --cache-clear -n 4 --dist loadgroup --durations=20 "$@" && return
+    [ $? -eq 1 ] || return
+    python - <<'END' >"$venv/failed-tests" || return
+import json, re
+with open(".pytest_cache/v/cache/lastfailed") as file:
+    failed = [re.sub(r"@[\w.-]+$", "", name) for name in json.load(file)]
+if len(failed) > 5:
+    raise SystemExit("%d tests failed" % len(failed))
+print("\n".join(failed))
+END
+    printf '== these failed and run once more, alone:\n%s\n' "$(cat "$venv/failed-tests")" >&2
+    pytest "@$venv/failed-tests"
+}
+
 run_tests() {
     cd -- "$root"
     check ruff check .
@@ -124,8 +142,7 @@ run_tests() {
     mypy=$!
     # The first time pytest compiles the tests: once here, or else each worker would.
     [ -d tests/__pycache__ ] || pytest --collect-only -q >"$venv/collect.log" 2>&1 || : # an error is shown below
-    # Two cores are kept busy by four workers, since many tests wait; each takes the next module when it is free.
-    check pytest -n 4 --dist loadgroup --durations=20 "$@"
+    check run_pytest "$@"
     wait "$mypy" || failed="$failed mypy"
     cat "$types"
     [ -z "$failed" ] || die "failed:$failed"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -123,6 +124,25 @@ def test_tests_run_every_check_and_name_those_that_failed(installed: Toy, tmp_pa
     assert installed.run("tests").returncode == 0
     training = installed.run("mnist")
     assert (training.returncode, training.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(("names", "status", "runs"), [(2, "1", 2), (6, "1", 1), (2, "2", 1)])
+def test_a_few_tests_that_failed_run_once_more_alone(
+    installed: Toy, names: int, status: str, runs: int
+) -> None:
+    """Not where many failed, or where pytest was used wrongly: 2 is its status for that."""
+    cache = installed.root / ".pytest_cache/v/cache/lastfailed"
+    cache.parent.mkdir(parents=True)
+    cache.write_text(json.dumps({f"tests/test_a.py::test[{n}@x]@group": True for n in range(names)}))
+    done = installed.run("tests", TOY_EXIT_pytest=status)
+    calls = [line for line in done.stdout.splitlines() if line.startswith("pytest ")]
+    assert len(calls) == runs
+    assert done.stderr.splitlines()[-1] == "bootstrap: failed: run_pytest"
+    if runs == 2:
+        failed = installed.root / ".venv/failed-tests"
+        assert f"@{failed}" in calls[1].replace('"', "'")
+        assert failed.read_text() == "tests/test_a.py::test[0@x]\ntests/test_a.py::test[1@x]\n"
+        assert "once more, alone:\ntests/test_a.py::test[0@x]\n" in done.stderr
 
 
 def test_a_killed_set_up_is_started_afresh(toy: Toy, tmp_path: Path) -> None:

@@ -24,13 +24,12 @@ _PYTHON_LINE = re.compile(r"(import|from)\s+[A-Za-z_.]+|\"\"\"|'''|def \w+\(|cla
 _OTHER_LINE = re.compile(r"using [A-Z]\w+|library\(|use (strict|warnings)\b|local \w+ = require")
 _INTERPRETER = re.compile(r"(?:[ \t]*(?:#.*)?\n)*?#(PBS|\$)[ \t]+(?:-[^\n#]*[ \t])?-S[ \t]*([\w./-]+)")
 _WRITTEN_BY = re.compile(r"^# Written by hpclaunch \S+ for ", re.MULTILINE)
-_SHELL_SCRIPT = re.compile(r"#!\s*\S*/(env\s+)?(ba|k|z)?sh\b")
+_SHELL_SCRIPT = re.compile(r"#!\s*\S*/(env\s+)?(ba)?sh\b")
 _OF_TOOLS = re.compile(TABLE["texts_of_tools"])
 _OPEN_WORD = re.compile("|".join(TABLE["open_words"]))
 _PLACEHOLDER = re.compile("|".join([*TABLE["placeholders"], *TABLE["open_words"]]))
 _NOT_COMMENTS = re.compile(r"(?m)(?<=\n)(?!#).+")
-_OF_TEMPLATES = ("{%", "{#", "<%", "% ")
-"""Beginnings of lines of a template's own language."""
+_NO_COMMAND = re.compile(r"(\.\.\.|\$\(\s+\))?")
 _COUNTS = TABLE["counts"].split()
 _OF_A_PROGRAM = re.compile("|".join(TABLE["filled_in_by_programs"]))
 BROKEN_SHEBANG = re.compile(r"(?!#!)[^\w\n]*((?:usr/)?bin/[^\n]*)")
@@ -269,7 +268,7 @@ def read_script(text: str) -> Script:
     whole = text
     text, shell = _up_to_end(text) if is_shell else (text, read_shell(""))
     not_code = _lines_of_texts(shell)
-    code = _command_lines(text, shell) if is_shell else code_lines(text)
+    code = _command_lines(shell) if is_shell else code_lines(text)
     directives = read_directives(text, code, not_code)
     if not is_shell:  # what looks like a directive further down may stand in a text of that language
         directives = tuple(one for one in directives if one.active)
@@ -343,13 +342,12 @@ def _evaluated(command: Command, variables: Variables) -> Iterator[Command]:
         yield replace(command, words=words, piped_in=one.piped_in, piped_out=piped, after=after)
 
 
-def _command_lines(text: str, shell: Shell) -> list[int]:
-    """Return the lines of the commands; ``...`` alone stands for lines that a page leaves out."""
+def _command_lines(shell: Shell) -> list[int]:
+    """Return the lines of the commands; ``...`` or a template's tag alone stands for any lines."""
     return [
         command.line
         for command in shell.commands
-        if (command.assignments or [word.raw for word in command.words] not in ([], ["..."]))
-        and not text.startswith(_OF_TEMPLATES, command.start)
+        if command.assignments or not _NO_COMMAND.fullmatch(" ".join(word.raw for word in command.words))
     ]
 
 

@@ -407,7 +407,7 @@ def _misspelt_sentinels(script: Script) -> Iterator[Violation]:
 @rule("directive-variable")
 def directive_variable(context: Context) -> Iterator[Violation]:
     for found in context.script.directives:
-        variable = _VARIABLE.search(found.value or "")
+        variable = _VARIABLE.search(re.sub("<%.*?%>", "", found.value or ""))
         of_lsf = (found.reader.kind, found.role) in _FILES_OF_LSF
         allowed = () if of_lsf else found.reader.dollar_options
         if allowed is None or not found.active or not variable or found.name in allowed:

@@ -14,6 +14,7 @@ from hpclaunch.binding.node_binding import BindingRequest, NodeBinding, Order, R
 from hpclaunch.cpuset import CpuSet, format_cpu_list, parse_mask, to_mask
 from hpclaunch.errors import BadInputError
 from hpclaunch.package_data import note_text
+from hpclaunch.plural import counted
 from hpclaunch.topology.node_topology import Gpu, NodeTopology
 
 Kind = Literal["mask", "map"]
@@ -179,7 +180,7 @@ def _judge_count(entries: int, tasks: int | None, findings: list[Finding]) -> No
     if entries < tasks:
         message = f"{entries} entries for {tasks} ranks: Slurm starts over, rank {entries} gets rank 0's CPUs"
     else:
-        message = f"{entries} entries for {tasks} ranks: the last {entries - tasks} are never used"
+        message = f"{entries} entries for {counted(tasks, 'rank')}: the last {entries - tasks} are never used"
     findings.append(_of_list("count", message, f"give {tasks} entries, one for each rank"))
 
 

@@ -212,7 +212,7 @@ def test_lists_of_another_length_than_the_ranks_are_said_with_what_slurm_does() 
     assert said(node, "map", "0,1", tasks=4) == [
         "2 entries for 4 ranks: Slurm starts over, rank 2 gets rank 0's CPUs"
     ]
-    assert said(node, "map", "0,1,2,3", tasks=1) == ["4 entries for 1 ranks: the last 3 are never used"]
+    assert said(node, "map", "0,1,2,3", tasks=1) == ["4 entries for 1 rank: the last 3 are never used"]
     judge(node, "map", "0", tasks=1)
     with pytest.raises(BadInputError, match="tasks_per_node is 0"):
         judge(node, "map", "0", tasks=0)

@@ -137,8 +137,11 @@ def _judged(problem: str, context: Context) -> Iterator[Violation]:
         judged = judge_list(context, entry)
         findings = _findings(problem, context, judged)
         if findings and not _is_wanted(problem, context, entry, judged):
-            severity: Severity | None = "note" if problem == "count" and _spare(entry, judged) else None
-            yield Violation(entry.line, _joined(findings), findings[0].remedy, severity)
+            spare = problem == "count" and _spare(entry, judged)
+            one = spare and entry.ranks == 1 and not context.requested.ranks_per_node  # srun's default
+            remedy = f"request --ntasks-per-node={len(judged.ranks)}" if one else findings[0].remedy
+            severity: Severity | None = "note" if spare and not one else None
+            yield Violation(entry.line, _joined(findings), remedy, severity)
 
 
 def _findings(problem: str, context: Context, judged: Judgement) -> list[Judged]:

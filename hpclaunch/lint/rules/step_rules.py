@@ -391,21 +391,22 @@ def _starts_python(script: Script, launch: Launch) -> bool:
 @rule("no-cpu-binding")
 def no_cpu_binding(context: Context) -> Iterator[Violation]:
     topology, script = context.node_topology, context.script
-    if topology is None or not topology.gpus or not context.requested.ranks_per_node:
+    if topology is None or not topology.gpus:
         return
     count = len(topology.gpus)
     if re.search(r"VISIBLE_DEVICES|SLURM_CPU_BIND|taskset|numactl|sched_setaffinity", script.text):
         return
-    for launch in filter(_is_unbound, _real(script)):
+    for launch in filter(partial(_is_unbound, context), _real(script)):
         if launch_ranks_per_node(context, launch) == count and _out_of_order(topology, count):
             yield Violation(launch.line, "no CPU binding: the ranks' cores are not those next to their GPUs")
             return
 
 
-def _is_unbound(launch: Launch) -> bool:
-    """Tell whether srun starts ranks and binds neither CPUs nor GPUs."""
+def _is_unbound(context: Context, launch: Launch) -> bool:
+    """Tell whether srun, or PALS' mpiexec, starts ranks and binds neither CPUs nor GPUs."""
     bound = bind_option(launch) or launch.option("gpu-bind", "gpus-per-task")
-    return launch.launcher == "srun" and bound is None
+    pals = context.profile is not None and context.profile.scheduler.launcher == "pals"
+    return launch.launcher == ("mpiexec" if pals else "srun") and bound is None
 
 
 @lru_cache(maxsize=4)  # one per site

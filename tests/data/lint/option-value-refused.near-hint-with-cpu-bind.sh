@@ -1,6 +1,6 @@
 #!/bin/bash
 #SBATCH --hint=nomultithread
 #SBATCH --time=01:00:00
-srun --hint=multithread --cpu-bind=map_cpu:1,2 ./app
+srun -n 2 --hint=multithread --cpu-bind=map_cpu:1,2 ./app
 # site: unknown
 # expect: 4 hint-with-cpu-bind

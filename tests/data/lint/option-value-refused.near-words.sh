@@ -6,5 +6,5 @@
 #SBATCH --propagate=STACK,MEMLOCK
 #SBATCH --switches=1@00:10:00
 #SBATCH --time=01:00:00
-srun --cpu-bind=verbose,mask_cpu:0xf,0xf0 --mem-bind=verbose,local ./app
+srun -n 2 --cpu-bind=verbose,mask_cpu:0xf,0xf0 --mem-bind=verbose,local ./app
 # site: unknown

@@ -153,16 +153,16 @@ def _lists_of_options(context: Context) -> Iterator[BindList]:
         known = script.variables.meant.keys() >= set(expanded.unset)
         made = (one for one in expanded.via if one.value and _HAS_ENTRIES.search(one.value.visible))
         line = next((one.line for one in made), option.line)  # of the assignment that has the list
-        ranks = launch_ranks_per_node(context, launch) or _default_ranks(context, launch)
-        if known and (entry := _bind_list(expanded.text, line, ranks)):
+        if known and (entry := _bind_list(expanded.text, line, _ranks_of(context, launch))):
             yield entry
 
 
-def _default_ranks(context: Context, launch: Launch) -> int | None:
-    """Return 1, the ranks that srun starts on a node, where nothing gives a number (man srun, -n)."""
+def _ranks_of(context: Context, launch: Launch) -> int | None:
+    """Return the ranks per node of a launch; srun starts 1 where nothing gives a number (man srun, -n)."""
     given = context.requested.tasks or launch.option(*TABLE["one_task"].split())
-    in_job = launch.launcher == "srun" and context.script.active_directives
-    return 1 if in_job and not given and not re.search(TABLE["gives_tasks"], context.script.text) else None
+    in_job = launch.launcher == "srun" and context.script.active_directives and not given
+    one = in_job and not re.search(TABLE["gives_tasks"], context.script.text)
+    return 1 if one else launch_ranks_per_node(context, launch)
 
 
 def _bind_list(text: str | None, line: int, ranks: int | None) -> BindList | None:

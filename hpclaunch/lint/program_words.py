@@ -82,8 +82,8 @@ class WorkerRun:
 
     @property
     def is_open(self) -> bool:
-        """Whether a part of the options is in variables of unknown value."""
-        return any("$" in name for name in self.options)
+        """Whether a part of the options is in variables, or in the output of commands, of unknown value."""
+        return any(re.search(r"[$?]", name) for name in self.options)
 
 
 def torch_run(script: Script, launch: Launch) -> WorkerRun | None:
@@ -113,7 +113,7 @@ _BEGINNINGS = [(row, each) for row in WORKER_LAUNCHERS for each in row.commands 
 def _options_of(row: WorkerLauncher, words: tuple[str, ...]) -> dict[str, str]:
     """Read a launcher's options up to the program that it starts, past variables of no known value."""
     found, rest = split_options(row, words)
-    while rest and rest[0].startswith("$"):
+    while rest and rest[0].startswith(("$", "?")):
         more, after = split_options(row, rest[1:])
         found, rest = {**found, rest[0]: "", **more}, after
     return {name.lstrip("-").replace("_", "-"): value for name, value in found.items()}

@@ -42,7 +42,7 @@ _ANSI_LETTERS = dict(zip("ntrabfveE", "\n\t\r\a\b\f\v\x1b\x1b", strict=True))
 # What a sample leaves open: <program>, <<path to it>>; not the redirections of sort <in >out.
 _PLACEHOLDER = re.compile(r"<<[A-Za-z][\w .-]*>>|<[A-Za-z][\w -]*>(?=\s*$|\s+[-<|&;]|\s+\\$)", re.MULTILINE)
 _TAG = re.compile(r"<%(=?).*?%>|(?<!\$)\{%[-+]?\s.*?%\}|(?<!\$)\{#.*?#\}|(?m:^[ \t]*% [^\n]*)", re.DOTALL)
-"""What a template's program reads or replaces: brew, ERB, Jinja, Mako; with ``=`` it stands for a value."""
+"""A tag that a template's program reads: of brew, ERB, Jinja or Mako; with ``=`` it stands for a value."""
 _COMMENT = {False: re.compile(r"[^\n]*"), True: re.compile(r"(?:[^`\\\n]|\\[^\n]?)*")}
 """Whether backquotes are around it -> a comment: the closing one ends it, too (tried with bash 5.2)."""
 _PIPES = ("|", "|&")

@@ -187,7 +187,9 @@ def _ports_of_launch(script: Script, launch: Launch) -> Iterator[tuple[str, str]
     for name, form in _PORTS.items():
         if (match := re.fullmatch(form, options.get(name, ""))) and int(match[1]):
             yield name, match[1]
-    if run is None or any(name.startswith("$") for name in options):
+    if options.get("rdzv-backend") == "c10d" and re.search(TABLE["without_port"], script.text):
+        yield "rdzv-endpoint", "29400"  # DEFAULT_PORT of c10d_rendezvous_backend.py (1.9 to 2.9)
+    if run is None or run.is_open:
         text = " ".join(program_words(script, launch))
         yield from re.findall(r"--(master[-_]port|main[-_]process[-_]port)[= ](\d{2,5})(?!\d)", text)
 

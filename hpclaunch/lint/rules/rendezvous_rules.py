@@ -26,13 +26,13 @@ from hpclaunch.lint.rules.module_rules import ever_loaded
 from hpclaunch.plan.worker_launchers import ACCELERATE, DEEPSPEED, TORCHRUN
 from hpclaunch.plural import counted
 from hpclaunch.scheduler.directive_reader import name_set, whole_number
-from hpclaunch.shell.shell_syntax import Ref, Word
+from hpclaunch.shell.shell_syntax import Ref
 
 _HERE = re.compile(r"(localhost|127\.0\.0\.1)(:\d+)?")
 _RANK_NAMES = ("RANK", "LOCAL_RANK", "NODE_RANK")
 _STEP_VARIABLES = name_set(TABLE["of_ranks_only"])
-_OWN_HOST = re.compile(TABLE["own_host"])
-"""An address that each reader replaces by its own host."""
+_OWN = [re.compile(TABLE[name]) for name in ("own_host", "own_port")]
+"""An address or port that each reader replaces by its own host, or draws by lot."""
 _ON_CPUS = re.compile(r"(^|[\s=-])cpu(\s|$)|gloo")
 
 
@@ -308,18 +308,25 @@ def _address(script: Script, launch: Launch) -> str | None:
 def rendezvous_own_host(context: Context) -> Iterator[Violation]:
     for launch in context.script.launches:
         nodes = _nodes(context, launch) or _named_nodes(context, launch)
-        for word in launch.program if launch.by_launcher and nodes != 1 else ():
-            if found := _own_host(word):
-                line = word.line + word.raw.count("\n", 0, found.start())
-                message = f"{found[0].strip()}...: each of {nodes or 'several'} nodes takes itself"
+        for text, line, plain in _texts_for_ranks(launch) if launch.by_launcher and nodes != 1 else ():
+            for found in _own(text, plain):
+                message = f"{found[0].strip()}...: each of {nodes or 'several'} nodes takes its own"
+                line += text.count("\n", 0, found.start())
                 yield Violation(line, message, severity=None if nodes else "warning")
 
 
-def _own_host(word: Word) -> re.Match[str] | None:
-    """Return an address that the shell of each node replaces by its own host."""
-    found = _OWN_HOST.search(word.raw)
-    by_node = found is not None and bool(found[3]) != word.raw.startswith("'")
-    return found if by_node and not re.search(r"\bif\b", word.raw) else None
+def _texts_for_ranks(launch: Launch) -> Iterator[tuple[str, int, bool]]:
+    """Yield text, line and whether the batch shell leaves it as it is, of words and the input of a shell."""
+    for word in launch.program:
+        yield word.raw, word.line, word.raw.startswith("'")
+    for one in launch.command.redirects if launch.command.inner else ():
+        yield one.body or "", one.line + 1, one.target.raw.startswith(("'", '"', "\\"))
+
+
+def _own(text: str, plain: bool) -> list[re.Match[str]]:
+    """Return the first address or port that the shell of each node replaces by its own one."""
+    found = [match for match in (one.search(text) for one in _OWN) if match and bool(match[3]) != plain]
+    return [] if re.search(r"\bif\b", text) else found[:1]
 
 
 def _named_nodes(context: Context, launch: Launch) -> int | None:

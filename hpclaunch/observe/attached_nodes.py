@@ -67,7 +67,7 @@ def read_nodes_of(
     if len(nodes) < len(found.nodes):
         answered, silent = f"{len(nodes)} of {len(found.nodes)}", _silent(host, attach, found, nodes)
         raise RefusedError.case("attach: silent nodes", answered=answered, job=found, silent=silent)
-    return found, nodes if step is None else tuple(_of_step(node, step) for node in nodes)
+    return found, nodes if step is None else tuple(_of_step(nodes, step, found))
 
 
 def _silent(host: Host, attach: Attach, job: RunningJob, nodes: tuple[AttachedNode, ...]) -> str:
@@ -76,9 +76,14 @@ def _silent(host: Host, attach: Attach, job: RunningJob, nodes: tuple[AttachedNo
     return listed([name for name in names if name not in answered])
 
 
-def _of_step(node: AttachedNode, step: str) -> AttachedNode:
-    found = tuple(one for one in node.processes if one.variables.get("SLURM_STEP_ID") == step)
-    return msgspec.structs.replace(node, processes=found)
+def _of_step(nodes: tuple[AttachedNode, ...], step: str, job: RunningJob) -> Iterator[AttachedNode]:
+    """Yield the nodes with the processes of one step only. Raises BadInputError where it has none."""
+    found = {one.variables.get("SLURM_STEP_ID", "") for node in nodes for one in node.processes} - {""}
+    if step not in found:
+        raise BadInputError.case("attach: no such step", step=step, job=job, steps=listed(sorted(found)))
+    for node in nodes:
+        own = tuple(one for one in node.processes if one.variables.get("SLURM_STEP_ID") == step)
+        yield msgspec.structs.replace(node, processes=own)
 
 
 def _answers(

@@ -10,7 +10,7 @@ those that the runtime has looked at (CUDA and ROCr open all that they may).
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import NamedTuple
 
 import msgspec
@@ -36,6 +36,7 @@ _NO_GPU = ("-1", "NoDevFiles")
 """Entries that hide GPUs, with all after it, as CUDA and ROCr read it; NoDevFiles is Slurm's."""
 _FROM_SLURM = {"SLURM_STEP_GPUS", "SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE"}
 _GPU_FILE = re.compile(r"/dev/(nvidia\d+|dri/renderD\d+)$")
+_OF_THE_JOB = "the job's GPU "  # whose number may mean another one in another step
 NO_SUCH_GPU = "no-such-gpu"
 GPU_SHARED = "gpu-shared"
 _UNKNOWN = {NO_SUCH_GPU: NO_SUCH_GPU, "": NOT_JUDGED}
@@ -49,6 +50,11 @@ class SeenGpus(NamedTuple):
     own: frozenset[str]
     numbers: tuple[int, ...]
     verdict: str
+
+    @property
+    def certain(self) -> list[str]:
+        """The GPU, where it is one, and the same for other steps, too."""
+        return [one for one in self.own if len(self.own) == 1 and not one.startswith(_OF_THE_JOB)]
 
 
 def gpus_of_ranks(
@@ -125,7 +131,7 @@ class _Node:
         if numbered == "rank":
             return ""
         if numbered == "job":
-            return f"the job's GPU {number}{tile}"
+            return f"{_OF_THE_JOB}{number}{tile}"
         if not self.address_of:
             return f"GPU {number}{tile}"
         return self.address_of[number] + tile if number in self.address_of else NO_SUCH_GPU
@@ -192,6 +198,16 @@ class _Rank(NamedTuple):
         return max(self.working, key=lambda one: (len(one.devices), one.ticks, one.pid))
 
     @property
+    def cpus(self) -> frozenset[int]:
+        """CPUs of its main process: OpenMP may have bound each thread to its own (OMP_PROC_BIND).
+
+        A thread that may run on more CPUs than the main thread is a helper of a library, as ROCr's are.
+        """
+        main = self.main
+        own, threads = readable_cpus(main.cpus), map(readable_cpus, main.threads)
+        return own.union(*(cpus for cpus in threads if len(cpus) <= len(own)))
+
+    @property
     def working(self) -> list[Process]:
         """Its processes without the shells that only wait for one of them."""
         parents = {one.parent for one in self.processes}
@@ -221,7 +237,7 @@ def judge_attached(
     judged = [_NodeRanks(here, topology, problems, planned, alone=alone) for here in _together(ranks)]
     reports = {key: report for each in judged for key, report in each.reports().items()}
     if not alone:
-        _judge_steps(ranks, reports, problems)
+        _judge_steps(judged, ranks, reports, problems)
     finding, complete = _finding(reports, ranks)
     plan = judged[-1].plan
     unknown = f"the node of {profile.name} is not described: only what ranks share is judged"
@@ -254,20 +270,27 @@ def _rules(problems: Iterable[str]) -> tuple[str, ...]:
 
 
 def _judge_steps(
-    ranks: list[_Rank], reports: dict[tuple[str, int], RankReport], problems: dict[str, str]
+    judged: list["_NodeRanks"],
+    ranks: list[_Rank],
+    reports: dict[tuple[str, int], RankReport],
+    problems: dict[str, str],
 ) -> None:
-    """Find ranks that have CPUs of a rank of an earlier step on their node."""
-    owners: dict[tuple[str, int], _Rank] = {}
+    """Find ranks that have the one GPU, or CPUs, of a rank of an earlier step on their node."""
+    owners: dict[tuple[str, str | int], _Rank] = {}
+    pairs = chain.from_iterable(zip(each.ranks, each.gpus, strict=True) for each in judged)
+    gpus = {(one.step, one.rank): seen.certain for one, seen in pairs}
     for one in ranks:
-        report = reports[one.step, one.rank]
-        cpus = readable_cpus(report.cpus)
-        others = {cpu: owners.setdefault((one.host, cpu), one) for cpu in sorted(cpus)}
-        shared = [cpu for cpu, other in others.items() if other.step != one.step]
-        if shared and not report.wrong:
-            message = f"rank {one} shares CPUs {format_cpu_list(shared)} of {one.host}"
-            message += f" with rank {others[shared[0]]}"
-            problems.setdefault("shared", f"{message}; srun --exact gives each step its own")
-            reports[one.step, one.rank] = msgspec.structs.replace(report, verdict="shared")
+        key = one.step, one.rank
+        things: list[str | int] = [*gpus[key], *sorted(one.cpus)]
+        others = {thing: owners.setdefault((one.host, thing), one) for thing in things}
+        shared = {thing: other for thing, other in others.items() if other.step != one.step}
+        if shared:
+            gpu, cpus = {*gpus[key]}.intersection(shared), format_cpu_list(one.cpus.intersection(shared))
+            named = " and ".join([*gpu, *[f"CPUs {cpus}"] * bool(cpus)])
+            message = f"rank {one} shares {named} of {one.host} with rank {next(iter(shared.values()))}"
+            verdict = GPU_SHARED if gpu else "shared"
+            problems.setdefault(verdict, f"{message}; srun --exact gives each step its own")
+            reports[key] = msgspec.structs.replace(reports[key], verdict=verdict)
 
 
 def _ranks(nodes: Sequence[AttachedNode]) -> list[_Rank]:
@@ -335,7 +358,7 @@ class _NodeRanks:
         self.planned = planned if alone else {}
         self.described = bool(topology or self.planned)
         self.plan = _plan(topology, len(ranks)) if alone else None
-        self.cpus = [readable_cpus(one.main.cpus) for one in ranks]
+        self.cpus = [one.cpus for one in ranks]
         self.gpus = gpus_of_ranks([[one.main, *one.processes] for one in ranks], ranks[0].node, topology)
         self.verdicts: dict[int, str] = {}
         """By the rank's place; at first of those with something wrong."""
@@ -363,10 +386,11 @@ class _NodeRanks:
             mine = self.planned.get(one.rank, "")
             if mine and not self.cpus[number] <= readable_cpus(mine):
                 self.verdicts[number] = "cpus-differ"
-                words = f"rank {one}: on CPUs {one.main.cpus}, and the job's plan gave it {mine}"
-                self.problems.setdefault(
-                    "cpus-differ", f"{words}: its program or a library has bound it again"
+                here = format_cpu_list(self.cpus[number])
+                words = (
+                    f"rank {one}: on CPUs {here}, and the job's plan gave it {mine}: its program or a library"
                 )
+                self.problems.setdefault("cpus-differ", f"{words} has bound it again")
 
     def _judge_cores(self) -> None:
         cores = tuple(Core(cpus=(cpu,)) for cpu in sorted(frozenset().union(*self.cpus)))
@@ -436,7 +460,7 @@ class _NodeRanks:
             rank=one.rank,
             host=one.host,
             local_rank=one.local_rank,
-            cpus=one.main.cpus,
+            cpus=format_cpu_list(self.cpus[place]),
             planned=self.planned.get(one.rank) or self._site_plan(place),
             mems=re.sub("^bind.*:", "", one.main.mems),
             gpus=seen.text or "none",

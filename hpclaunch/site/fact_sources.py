@@ -8,7 +8,7 @@ from typing import get_args
 
 import msgspec
 
-from hpclaunch.package_data import resource_dir
+from hpclaunch.package_data import resource_dir, text_beside
 from hpclaunch.site.schema import Evidence, NodeKind, SiteProfile
 
 
@@ -89,17 +89,7 @@ def fact_sources(profile: SiteProfile | NodeKind) -> dict[str, tuple[str, ...]]:
 
 EVIDENCE = get_args(Evidence)
 """The kinds of evidence, the best first."""
-SUBJECTS = {
-    "queues": "queues",
-    "GPUs": "node",
-    "account": "account",
-    "binding": "binding",
-    "fabric": "fabric|links",
-    "software": r"software(?!\.container)",
-    "container": r"software\.container",
-    "storage": "storage",
-    "charging": "billing",
-}
+SUBJECTS = msgspec.json.decode(text_beside(__file__, "fact_subjects.json"), type=dict[str, str])
 """The questions about a machine -> the beginning of the keys of its facts."""
 
 

@@ -189,10 +189,11 @@ def two_steps(jobs: Jobs) -> Iterator[str]:
 def test_steps_that_run_at_once_are_all_named_and_one_can_be_chosen(jobs: Jobs, two_steps: str) -> None:
     text = jobs.verify("--attach", two_steps, code=1)
     assert "step 0:" in text
-    assert "rank 0 of step 1 (shared)" in text
-    assert "rank 0 of step 1 shares CPUs 0 of " in text
+    assert "rank 0 of step 1 (gpu-shared)" in text
+    assert "rank 0 of step 1 shares GPU 1 and CPUs 0 of " in text
     chosen = document(jobs.verify("--attach", f"{two_steps}.0", "--json", code=0))
     assert [one["step"] for one in chosen["details"]] == ["0", "0"]
+    assert "steps with processes: 0, 1\n" in jobs.verify("--attach", f"{two_steps}.7", code=3)
 
 
 @pytest.fixture

@@ -401,3 +401,40 @@ def test_more_threads_than_cpus() -> None:
     assert "64 OpenMP threads on 7 CPUs" in found.remedies[0]
     assert judged(step(RIGHT[:1], OMP_NUM_THREADS="7,1")).ok
     assert RULE_OF_RANK["more-threads-than-cpus"] == "threads-over-cpus"
+
+
+def with_threads(threads: dict[str, int], omp: str) -> AttachDocument:
+    """A rank of LUMI-G whose main thread runs on core 49."""
+    (node,) = step(["49"], OMP_NUM_THREADS=omp)
+    one = replace(node.processes[0], threads=threads)
+    return judged((replace(node, processes=(one,)),))
+
+
+def test_threads_that_openmp_has_bound_to_a_core_each_are_right() -> None:
+    """OMP_PROC_BIND binds the main thread to one core as well; a helper of ROCr may run on all."""
+    each = {str(cpu): 1 for cpu in range(49, 56)}
+    found = with_threads({**each, "0-127": 2}, "7")
+    assert [(one.verdict, one.cpus) for one in found.ranks] == [("ok", "49-55")]
+    on_one = with_threads({"49": 7, "0-127": 2}, "7")
+    assert [(one.verdict, one.cpus) for one in on_one.ranks] == [("more-threads-than-cpus", "49")]
+
+
+def of_two_steps(first: str, second: str, **more: str) -> list[str]:
+    """Verdicts on a rank of LUMI-G in each of two steps, with these values of ROCR_VISIBLE_DEVICES."""
+    gpus = [first, second]
+    found = [
+        process(
+            100 + n,
+            RIGHT[0].split("-")[n],
+            {**of_slurm(0, 1, str(n)), "ROCR_VISIBLE_DEVICES": gpus[n], **more},
+        )
+        for n in range(2)
+    ]
+    return [one.verdict for one in judged((AttachedNode(host="nid1", processes=tuple(found)),)).ranks]
+
+
+def test_ranks_of_two_steps_may_share_a_gpu() -> None:
+    assert of_two_steps("0", "0") == ["ok", "gpu-shared"]
+    assert of_two_steps("0,1", "0,1") == ["ok", "ok"]  # each may take another
+    # Slurm numbers the GPUs of a step from 0 where it constrains devices.
+    assert of_two_steps("0", "0", SLURM_GPUS_ON_NODE="1") == ["ok", "ok"]

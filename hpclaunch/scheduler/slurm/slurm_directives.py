@@ -67,10 +67,6 @@ _MAIL: dict[str, tuple[directive_reader.MailEvent, ...]] = {
 }
 
 
-def _read_mail(name: str, text: str) -> frozenset[directive_reader.MailEvent]:
-    return frozenset(event for word in text.upper().split(",") for event in _MAIL.get(word.strip(), ()))
-
-
 def _write_mail(events: frozenset[directive_reader.MailEvent], user: str | None) -> tuple[str, ...]:
     kinds = ",".join(event.upper() for event in get_args(directive_reader.MailEvent) if event in events)
     return (
@@ -85,7 +81,9 @@ DIRECTIVES = directive_reader.DirectiveReader(
         "slurm", separators=directive_reader.COMPONENT_SEPARATORS, equals_is_value=True
     ),
     requested=_requested,
-    read_mail=_read_mail,
+    read_mail=lambda _, text: frozenset(
+        event for word in text.upper().split(",") for event in _MAIL.get(word.strip(), ())
+    ),
     write_mail=_write_mail,
     write_array=lambda text: f"--array={text}",
     read_after=directive_reader.read_after_ok,

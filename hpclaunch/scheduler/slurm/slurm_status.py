@@ -64,7 +64,7 @@ def parse_status(source: str, ids: Sequence[str], answer: CommandResult) -> dict
         raise RefusedError(f"{source} gives no answer: {own_words(answer)}")
     read = {"squeue": _squeue_rows, "sacct": _sacct_rows, "scontrol": _scontrol_rows}[source]
     rows = list(read(answer.stdout))
-    if answer.stdout.strip() and not rows and not _header_only(answer.stdout):
+    if not rows and re.search(r"^(?!CLUSTER: |\s*$)", answer.stdout, re.MULTILINE):  # the line of squeue -M
         raise RefusedError(f"{source} gives an answer that cannot be read: {answer.stdout.strip()[:80]!r}")
     by_number = {number_of(scheduler_id): scheduler_id for scheduler_id in ids}
     known: dict[str, JobStatus] = {}
@@ -95,11 +95,6 @@ def _by_script(rows: Sequence[Mapping[str, str]]) -> dict[tuple[str, str], JobSt
 def _again(old: JobStatus | None, status: JobStatus) -> JobStatus:
     """Return the status of a job of which sacct has a row for each run, as Slurm requeued it."""
     return replace(status, restarts=max(status.restarts, old.restarts + 1)) if old else status
-
-
-def _header_only(text: str) -> bool:
-    """Return whether these are only lines such as ``CLUSTER: east``, which squeue -M may print."""
-    return all(re.match(r"CLUSTER: ", line) for line in text.splitlines() if line.strip())
 
 
 def number_of(scheduler_id: str) -> str:

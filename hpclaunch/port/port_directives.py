@@ -19,6 +19,7 @@ from hpclaunch.walltime import format_walltime
 def port_directives(port: Port) -> Iterator[Judged]:
     """Judge every directive of the script."""
     reader = port.script.reader
+    with_options = {one.line for one in port.script.directives if one.problem != "comment"}
     later = {id(one) for component in port.script.components[1:] for one in component}
     for directive in port.script.directives:
         submit = directive.reader.submit_command
@@ -31,7 +32,8 @@ def port_directives(port: Port) -> Iterator[Judged]:
             verdict = port.says("behind the directives", submit=submit, first=first)
         else:
             verdict = _judge(port, directive)
-        yield Judged([directive.line], verdict)
+        if not (directive.problem == "comment" and directive.line in with_options):
+            yield Judged([directive.line], verdict)
     for line, name in port.script.unread:
         yield Judged([line], port.says("unread", name=name))
     events, user = mail_of(port)
@@ -49,6 +51,8 @@ def _judge(port: Port, directive: Directive) -> Verdict:
         return port.says("fault", fault=port.faults[directive.line])
     if port.same_machine and (carried := _as_it_is(port, directive)):
         return carried
+    if directive.problem == "comment":  # qsub of OpenPBS refuses the line, that of TORQUE reads on behind it
+        return port.says("comment alone")
     if not directive.known:
         return port.says("no such option", text=directive.text, submit=directive.reader.submit_command)
     if known := WORDS["of one machine"].get(subject):

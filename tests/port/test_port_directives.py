@@ -1,0 +1,45 @@
+"""Directives one by one, each with the near ones that mean something else."""
+
+from __future__ import annotations
+
+from tests.in_one_test import in_one_test
+from tests.port.test_port_lines import fate, port
+
+PBS = "#!/bin/bash\n#PBS -l select=1:ncpus=4:mpiprocs=4\n#PBS -l walltime=1:00:00\n"
+END = "cd $PBS_O_WORKDIR\nmpiexec -n 4 ./a\n"
+
+
+def to_do(text: str, to: str = "olivia") -> str:
+    return "\n".join(port(text, source=None, to=to).to_do)
+
+
+@in_one_test(
+    "line",
+    ["-N sim   # name of job", "-N sim #", "-N sim # -q long, once", "-j oe  # both in one", "-V ## all of them"],
+)
+def test_a_comment_behind_a_directive_is_nothing_to_do(line: str) -> None:
+    assert "line 4" not in to_do(f"{PBS}#PBS {line}\n{END}")
+
+
+def test_what_stands_before_a_comment_is_judged_as_without_it() -> None:
+    text = f"{PBS}#PBS -N sim   # name of job\n#PBS # nothing else\n{END}"
+    ported = port(text, source=None, to="polaris")
+    assert ported.settings["name"] == "sim"
+    assert fate(ported, 4)[0] == "kept"
+    assert fate(ported, 5) == ("left", "a comment")
+
+
+@in_one_test(
+    "line, said",
+    [
+        ("-N sim name of job", "line 4: name: qsub has no such option"),
+        ("-N sim / name", "line 4: /: qsub has no such option"),
+        ("-A #ACCOUNT#", "account: nn0000k is a placeholder"),
+    ],
+)
+def test_words_that_no_sign_makes_a_comment_are_named(line: str, said: str) -> None:
+    assert said in to_do(f"{PBS}#PBS {line}\n{END}")
+
+
+def test_a_sign_within_a_word_begins_no_comment() -> None:
+    assert port(f"{PBS}#PBS -N run#2\n{END}", source=None, to="olivia").settings["name"] == "run#2"

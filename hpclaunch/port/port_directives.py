@@ -318,7 +318,8 @@ def mail_of(port: Port) -> tuple[frozenset[MailEvent], str | None]:
 def _lost_mail(port: Port, directive: Directive) -> list[str]:
     """Return the words of an option for mail that mean no event which a job file can say."""
     value = directive.value or ""
-    words = re.split(r"[\s,]+", value) if re.search(r"[A-Z]{3}|,", value) else list(value)
+    in_words = directive.name == "mail-type" or re.search(r"[A-Z]{3}|,", value)
+    words = re.split(r"[\s,]+", value) if in_words else list(value)
     return [word for word in words if word and not port.words.read_mail(directive.name, word)]
 
 

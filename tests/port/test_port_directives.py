@@ -43,3 +43,23 @@ def test_words_that_no_sign_makes_a_comment_are_named(line: str, said: str) -> N
 
 def test_a_sign_within_a_word_begins_no_comment() -> None:
     assert port(f"{PBS}#PBS -N run#2\n{END}", source=None, to="olivia").settings["name"] == "run#2"
+
+
+@in_one_test(
+    "head, lost",
+    [
+        ("#SBATCH --mail-type=begin\n#SBATCH --mail-user=a@b.de", ""),
+        ("#SBATCH --mail-type=end,fail", ""),
+        ("#SBATCH --mail-type=begin,time_limit_80", "time_limit_80"),
+        ("#SBATCH --mail-type=Requeue,END", "Requeue"),
+        ("#PBS -m abe", ""),
+        ("#PBS -m bej", "j"),
+        ("#$ -m eas", "s"),
+    ],
+)
+def test_events_of_mail_are_words_or_letters_by_their_scheduler(head: str, lost: str) -> None:
+    to = "polaris" if "SBATCH" in head else "olivia"
+    ported = port(f"#!/bin/bash\n{head}\nmpirun -n 4 ./a\n", source=None, to=to)
+    (mail,) = [one for one in ported.report.changed if one.line == 2]
+    said = f"left out: {lost}: mail is sent"
+    assert (said in mail.why) if lost else ("left out" not in mail.why)

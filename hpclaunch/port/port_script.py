@@ -202,7 +202,7 @@ def _account(port: Port) -> Verdict:
     own = port.same_machine and given and (not rule.pattern or re.fullmatch(rule.pattern, given))
     if own and given and PLAIN_WORD.fullmatch(given):
         return KEPT.setting(account=given)
-    if not (rule.required or given):
+    if not (rule.required or "account" in port.subjects):
         return KEPT
     example = re.sub(r"\d", "0", rule.example or "")
     fits = example and (not rule.pattern or re.fullmatch(rule.pattern, example))

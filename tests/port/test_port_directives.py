@@ -63,3 +63,23 @@ def test_events_of_mail_are_words_or_letters_by_their_scheduler(head: str, lost:
     (mail,) = [one for one in ported.report.changed if one.line == 2]
     said = f"left out: {lost}: mail is sent"
     assert (said in mail.why) if lost else ("left out" not in mail.why)
+
+
+@in_one_test(
+    "line, named",
+    [
+        ("#PBS -A abc12", True),
+        ("#PBS -P 12004268", True),
+        ("#$ -P abc12", True),
+        ("#$ -A abc12", True),
+        ("#BSUB -G abc12", True),
+        ("#SBATCH -A abc12", True),
+        ("#PBS -p 100", False),
+        ("#SBATCH --wckey=abc12", False),
+    ],
+)
+def test_each_way_to_name_a_project_is_one_account_to_fill_in(line: str, named: bool) -> None:
+    ported = port(f"#!/bin/bash\n{line}\nmpirun -n 4 ./a\n", source=None, to="isambard-ai")
+    assert ("account" in ported.settings) is named
+    assert str(ported.to_do).count("is a placeholder: fill in your account") == named
+    assert "account: none" not in str(ported.report)

@@ -70,8 +70,7 @@ def port_rest(port: Port, known: set[int]) -> Iterator[Judged]:
         if number in known:
             continue
         if number == 1 and line.startswith("#!"):
-            same = re.fullmatch(r"#!/bin/bash( -l)?", line.strip())
-            yield Judged([1], KEPT if same else port.says("shebang"))
+            yield Judged([1], _first_line(port, line.strip()))
         elif port.values.own:
             yield Judged([number], port.says("own line"))
         elif line.strip().startswith("#"):
@@ -80,6 +79,17 @@ def port_rest(port: Port, known: set[int]) -> Iterator[Judged]:
             cases = WORDS["lines without a command"].items()
             case = next(case for pattern, case in cases if re.fullmatch(pattern, line.strip()))
             yield Judged([number], port.says(case))
+
+
+def _first_line(port: Port, line: str) -> Verdict:
+    """Return the verdict on the first line, which may start a login shell."""
+    here = WORDS["first lines"].get(port.target.scheduler.kind, "#!/bin/bash")
+    if line in (here, "#!/bin/bash"):
+        return KEPT
+    login = re.search(r" (-\w*l\w*|--login)( |$)", line) and not here.endswith("-l")
+    bare = login and not port.scheduler.hands_on_environment
+    case = "no login shell" if bare else "login shell" if login else "shebang"
+    return port.says(case, first=here, title=port.scheduler.title)
 
 
 def content_lines(port: Port) -> dict[int, str]:

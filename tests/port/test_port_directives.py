@@ -15,7 +15,13 @@ def to_do(text: str, to: str = "olivia") -> str:
 
 @in_one_test(
     "line",
-    ["-N sim   # name of job", "-N sim #", "-N sim # -q long, once", "-j oe  # both in one", "-V ## all of them"],
+    [
+        "-N sim   # name of job",
+        "-N sim #",
+        "-N sim # -q long, once",
+        "-j oe  # both in one",
+        "-V ## all of them",
+    ],
 )
 def test_a_comment_behind_a_directive_is_nothing_to_do(line: str) -> None:
     assert "line 4" not in to_do(f"{PBS}#PBS {line}\n{END}")

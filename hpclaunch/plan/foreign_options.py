@@ -183,11 +183,13 @@ def _at_site(found: _Found, kind: str | None) -> str:
 
 def _mail(found: _Found, target: DirectiveReader) -> str:
     """Return the directives for mail; empty for other options, and where the site's are not known."""
-    if found.subject not in ("mail events", "mail user") or target.write_mail is None:
+    if found.subject not in ("mail events", "mail user"):
         return ""
-    events = found.tool.read_mail(found.option.name, found.value)
-    user = found.option.value if found.subject == "mail user" else None
-    return " ".join(map(_directive, target.write_mail(events, user)))
+    read = found.tool.read_mail(found.option.name, found.value)
+    events = {event for of_word in read.values() for event in of_word}
+    by_user = found.subject == "mail user"
+    written = target.write_mail(set(), found.option.value) if by_user else target.write_mail(events, None)
+    return " ".join(map(_directive, written))
 
 
 def _directive(text: str) -> str:

@@ -37,8 +37,8 @@ def port_directives(port: Port) -> Iterator[Judged]:
     for line, name in port.script.unread:
         yield Judged([line], port.says("unread", name=name))
     events, user = mail_of(port)
-    if port.target_words.write_mail is not None and events:
-        yield Judged((), KEPT.setting(directives=port.target_words.write_mail(events, user)))
+    if events and (written := port.target_words.write_mail(events, user)):
+        yield Judged((), KEPT.setting(directives=written))
 
 
 def _judge(port: Port, directive: Directive) -> Verdict:
@@ -287,8 +287,7 @@ def in_container(port: Port, image: str) -> Verdict:
 
 def _mail_option(port: Port, directive: Directive) -> Verdict:
     events, user = mail_of(port)
-    write = port.target_words.write_mail
-    to = ", ".join(write(events, user)) if write and events else ""
+    to = ", ".join(port.target_words.write_mail(events, user)) if events else ""
     if not to:
         by_user = port.words.options.get(directive.name) == "mail user"
         none = not events and (by_user or re.fullmatch("(?i)n(one|ever)?", directive.value or ""))
@@ -298,17 +297,15 @@ def _mail_option(port: Port, directive: Directive) -> Verdict:
     return port.rewritten(f"directives: {to}", why)
 
 
-def mail_of(port: Port) -> tuple[frozenset[MailEvent], str | None]:
+def mail_of(port: Port) -> tuple[set[MailEvent], str]:
     """Return for which events the script requests mail, and to whose address."""
-    events: frozenset[MailEvent] = frozenset()
-    user: str | None = None
+    events, user = set[MailEvent](), ""
     for directive in port.script.active_directives:
         subject = port.words.options.get(directive.name)
         if subject == "mail events":
-            events |= port.words.read_mail(directive.name, directive.value or "")
+            events.update(*port.words.read_mail(directive.name, directive.value or "").values())
         elif subject == "mail user" and re.fullmatch(r"[\w.@+,-]+", directive.value or ""):
-            user = directive.value
-            events |= port.words.mail_by_user
+            user = directive.value or ""
     if user and "mail events" not in port.subjects:
         output = " with output" * ("output" in port.subjects)
         events |= {*WORDS["mail without events"].get(f"{port.words.kind}{output}", ())}
@@ -317,10 +314,8 @@ def mail_of(port: Port) -> tuple[frozenset[MailEvent], str | None]:
 
 def _lost_mail(port: Port, directive: Directive) -> list[str]:
     """Return the words of an option for mail that mean no event which a job file can say."""
-    value = directive.value or ""
-    in_words = directive.name == "mail-type" or re.search(r"[A-Z]{3}|,", value)
-    words = re.split(r"[\s,]+", value) if in_words else list(value)
-    return [word for word in words if word and not port.words.read_mail(directive.name, word)]
+    read = port.words.read_mail(directive.name, directive.value or "")
+    return [word for word, events in read.items() if not events]
 
 
 def _folder(port: Port, directive: Directive) -> Verdict:

@@ -176,9 +176,6 @@ class DirectiveReader(msgspec.Struct, frozen=True, kw_only=True):
     starts_at_home: bool = False
     file_of_slots: bool = False
     dashes: str = "--"
-    read_mail: Callable[[str, str], frozenset[MailEvent]] = lambda name, value: frozenset()
-    mail_by_user: frozenset[MailEvent] = frozenset()
-    write_mail: Callable[[frozenset[MailEvent], str | None], tuple[str, ...]] | None = None
     read_array: Callable[[str], str | None] = lambda text: text or None
     write_array: Callable[[str], str] = lambda text: text
     read_after: Callable[[str], After | None] = lambda text: None
@@ -210,6 +207,22 @@ class DirectiveReader(msgspec.Struct, frozen=True, kw_only=True):
         subject -> the answer at a site with this scheduler where no option is about it."""
         return _table(self.kind, part)
 
+    def read_mail(self, name: str, value: str) -> dict[str, set[MailEvent]]:
+        """Return the words of an option for mail, each with its events: none, where it means another one."""
+        of_event: dict[MailEvent, str] = _table(self.kind, "mail")
+        words = re.findall(_table(self.kind, "mail form").get("word", r"\S+"), value or name)
+        return {
+            word: {event for event, names in of_event.items() if {word, word.upper()} & {*names.split()}}
+            for word in words
+        }
+
+    def write_mail(self, events: set[MailEvent], user: str | None) -> tuple[str, ...]:
+        """Write the options that send mail, without the sentinel; none: they are not known."""
+        form, of_event = _table(self.kind, "mail form"), _table(self.kind, "mail")
+        words = [names.split()[0] for event, names in of_event.items() if event in events]
+        options = form["events"].format(form["between"].join(words)).split("\n") if words else []
+        return (*options, *([form["user"].format(user)] if user and form else []))
+
     def shown(self, name: str) -> str:
         """Return an option as it is typed."""
         return f"-l {name[2:]}=" if name.startswith("l:") else f"{self.dashes}{name}"
@@ -224,8 +237,8 @@ class DirectiveReader(msgspec.Struct, frozen=True, kw_only=True):
             yield DirectiveOption("", None, f"#{comment}".strip(), known=False, problem="comment")
 
 
-def _table(kind: str, part: str) -> dict[str, str]:
-    table: dict[str, str] = package_table(f"scheduler/{kind}/words.yaml").get(part, {}) if kind else {}
+def _table(kind: str, part: str) -> dict[Any, str]:
+    table: dict[Any, str] = package_table(f"scheduler/{kind}/words.yaml").get(part, {}) if kind else {}
     return table
 
 

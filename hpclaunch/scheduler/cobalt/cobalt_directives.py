@@ -32,6 +32,5 @@ def _read_after(text: str) -> directive_reader.After | None:
 DIRECTIVES = directive_reader.DirectiveReader(
     **directive_reader.gnu_facts("cobalt"),
     requested=_requested,
-    mail_by_user=frozenset({"begin", "end"}),
     read_after=_read_after,
 )

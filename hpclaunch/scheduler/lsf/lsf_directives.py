@@ -67,14 +67,6 @@ def _read_after(text: str) -> directive_reader.After | None:
     )
 
 
-_MAIL: dict[str, directive_reader.MailEvent] = {"B": "begin", "N": "end"}
-
-
-def _write_mail(events: frozenset[directive_reader.MailEvent], user: str | None) -> tuple[str, ...]:
-    words = [f"-{option}" for option, event in _MAIL.items() if event in events]
-    return (*words, *((f"-u {user}",) if user else ()))
-
-
 DIRECTIVES = directive_reader.DirectiveReader(
     **directive_reader.DirectiveReader.facts("lsf"),
     read=lambda words: (
@@ -83,8 +75,6 @@ DIRECTIVES = directive_reader.DirectiveReader(
     ),
     requested=_requested,
     dashes="-",
-    read_mail=lambda name, value: frozenset({_MAIL[name]} if name in _MAIL else ()),
-    write_mail=_write_mail,
     read_array=_read_array,
     write_array=lambda text: f"-J NAME[{text}]",
     read_after=_read_after,

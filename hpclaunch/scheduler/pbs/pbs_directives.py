@@ -114,27 +114,11 @@ def pbs_bytes(size: object) -> int | None:
     return number * 8 if match[3].lower() == "w" else number
 
 
-_MAIL: dict[str, directive_reader.MailEvent] = {"b": "begin", "e": "end", "a": "fail"}
-
-
-def read_mail(name: str, text: str) -> frozenset[directive_reader.MailEvent]:
-    """Read the letters after ``-m``, as PBS and Grid Engine have them."""
-    return frozenset(_MAIL[letter] for letter in text if letter in _MAIL)
-
-
-def write_mail(events: frozenset[directive_reader.MailEvent], user: str | None) -> tuple[str, ...]:
-    """Write ``-m`` and ``-M``."""
-    letters = "".join(letter for letter, event in _MAIL.items() if event in events)
-    return ((f"-m {letters}",) if letters else ()) + ((f"-M {user}",) if user else ())
-
-
 DIRECTIVES = directive_reader.DirectiveReader(
     **directive_reader.DirectiveReader.facts("pbs"),
     read=_read,
     requested=_requested,
     dashes="-",
-    read_mail=read_mail,
-    write_mail=write_mail,
     write_array=lambda text: f"-J {text}",
     read_after=lambda text: directive_reader.read_after_ok(text.removeprefix("depend=")),
 )

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from hpclaunch.scheduler import directive_reader
-from hpclaunch.scheduler.pbs.pbs_directives import pbs_time_s, read_mail, write_mail
+from hpclaunch.scheduler.pbs.pbs_directives import pbs_time_s
 
 _VALUES = directive_reader.word_counts("sge")  # -g is of Univa Grid Engine, as ABCI had it
 _LEFT_OUT = re.compile(r"^(?=:)|(?<=:)(?=:|$)")  # a number of H:M:S that is zero (man sge_types)
@@ -59,8 +59,6 @@ DIRECTIVES = directive_reader.DirectiveReader(
     requested=_requested,
     known_options=frozenset(_VALUES),
     dashes="-",
-    read_mail=read_mail,
-    write_mail=write_mail,
     write_array=lambda text: f"-t {text}",
     read_after=_read_after,
 )

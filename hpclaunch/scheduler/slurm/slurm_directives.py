@@ -6,7 +6,6 @@ the same versions; tried with 22.05.8 and 25.05.9.
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import get_args
 
 import msgspec
 
@@ -59,32 +58,12 @@ def slurm_time_s(text: str) -> int | None:
     return first * 60 + second
 
 
-_MAIL: dict[str, tuple[directive_reader.MailEvent, ...]] = {
-    "BEGIN": ("begin",),
-    "END": ("end",),
-    "FAIL": ("fail",),
-    "ALL": ("begin", "end", "fail"),
-}
-
-
-def _write_mail(events: frozenset[directive_reader.MailEvent], user: str | None) -> tuple[str, ...]:
-    kinds = ",".join(event.upper() for event in get_args(directive_reader.MailEvent) if event in events)
-    return (
-        *((f"--mail-type={kinds}",) if kinds else ()),
-        *((f"--mail-user={user}",) if user else ()),
-    )
-
-
 DIRECTIVES = directive_reader.DirectiveReader(
     # With options of plugins that several sites have: Shifter, EAR, uenv and container engine of CSCS, pyxis.
     **directive_reader.gnu_facts(
         "slurm", separators=directive_reader.COMPONENT_SEPARATORS, equals_is_value=True
     ),
     requested=_requested,
-    read_mail=lambda _, text: frozenset(
-        event for word in text.upper().split(",") for event in _MAIL.get(word.strip(), ())
-    ),
-    write_mail=_write_mail,
     write_array=lambda text: f"--array={text}",
     read_after=directive_reader.read_after_ok,
 )

@@ -38,6 +38,7 @@ READERS: dict[str, dict[str, set[str] | None]] = {
 }
 NO_VALUES = {"status"}
 NAME_CASES = (
+    "cases of problems",
     *("options of launchers", "tasks of owners", "cases of commands", "words of a machine"),
     *("lines without a command", "module folders"),
 )

@@ -51,10 +51,9 @@ def _judge(port: Port, directive: Directive) -> Verdict:
         return port.says("fault", fault=port.faults[directive.line])
     if port.same_machine and (carried := _as_it_is(port, directive)):
         return carried
-    if directive.problem == "comment":  # qsub of OpenPBS refuses the line, that of TORQUE reads on behind it
-        return port.says("comment alone")
     if not directive.known:
-        return port.says("no such option", text=directive.text, submit=directive.reader.submit_command)
+        case = WORDS["cases of problems"].get(directive.problem, "no such option")
+        return port.says(case, text=directive.text, submit=directive.reader.submit_command)
     if known := WORDS["of one machine"].get(subject):
         plain = re.fullmatch(known, directive.value or "", re.DOTALL)
         return port.says("of one machine" if plain else "nodes there", text=directive.text)

@@ -204,12 +204,22 @@ def placeholder(context: Context) -> Iterator[Violation]:
     texts = {**script.open_words, **script.open_directives}
     # Names that the scheduler looks up, and what commands leave open.
     named = {one.line for one in script.active_directives if _is_looked_up(one)}
-    open_lines = {line for line, text in script.open_words.items() if not _ANY_TEXT.match(text)}
+    filled = [
+        line
+        for line, text in script.open_words.items()
+        if _ANY_TEXT.match(text) or _is_default(script, line, text)
+    ]
+    open_lines = script.open_words.keys() - set(filled)
     fails = set() if script.is_filled_in else (named | open_lines) & texts.keys()
     lines = sorted(texts, key=lambda line: (line not in fails, line))
     if lines:
         message = f"{texts[lines[0]]} is to be filled in{also_at(lines)}"
         yield Violation(lines[0], message, severity="warning" if fails else None)
+
+
+def _is_default(script: Script, line: int, text: str) -> bool:
+    """Tell whether it is the default of a variable, which the environment may have instead."""
+    return re.search(rf"\$\{{\w+:?-[^}}]*{re.escape(text)}", script.text.split("\n")[line - 1]) is not None
 
 
 def _is_looked_up(one: Directive) -> bool:

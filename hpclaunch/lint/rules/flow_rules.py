@@ -11,7 +11,7 @@ from typing import Any
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.known_variables import SHOWS, TABLE
 from hpclaunch.lint.launch_lines import Launch
-from hpclaunch.lint.lint_rule import Context, Edit, Violation, rule
+from hpclaunch.lint.lint_rule import Context, Edit, Violation, also_at, rule
 from hpclaunch.lint.program_words import runs
 from hpclaunch.lint.rules.step_rules import end_of_pipeline
 from hpclaunch.scheduler.directive_readers import SUBMIT_COMMANDS
@@ -37,14 +37,24 @@ _SAID = re.compile(r"(?:[^\n&|;]|>&)*&&\s*(?:echo|printf|exit|true)\b")
 @rule("status-lost-in-pipe")
 def status_lost_in_pipe(context: Context) -> Iterator[Violation]:
     script = context.script
-    for launch in script.steps():
-        last = _command_with_the_status(script, launch)
-        if last is not None:
-            reads = [r.line for r in script.shell.refs if r.name == "?" and r.offset > launch.command.end]
-            read = f", and line {reads[0]} reads it" if reads else ""
-            message = f"the exit status of {launch.name} is lost in the pipe: it is {last}'s{read}"
-            yield Violation(launch.line, message)
+    found = _with_lost_status(script)
+    for launch, last in found[:1]:
+        reads = [r.line for r in script.shell.refs if r.name == "?" and r.offset > launch.command.end]
+        read = f", and line {reads[0]} reads it" if reads else ""
+        message = f"the exit status of {launch.name} is lost in the pipe: it is {last}'s{read}"
+        yield Violation(launch.line, message + also_at([one.line for one, _ in found]))
     yield from _program_before_tee(script)
+
+
+def _with_lost_status(script: Script) -> list[tuple[Launch, str]]:
+    """Return launches and the commands whose status hides theirs; first the one on which most depends."""
+    found = []
+    for launch in script.steps():
+        if (last := _command_with_the_status(script, launch)) is not None:
+            found.append((launch, last))
+    if found and script.on_from("e", "errexit") > found[-1][0].command.start:
+        found.reverse()  # the last one has the status of the script
+    return found
 
 
 def _program_before_tee(script: Script) -> Iterator[Violation]:
@@ -216,7 +226,8 @@ def _refused(tables: dict[bool, _Forms], context: Context) -> Iterator[Violation
     rows, forms = tables[script.language == "csh"]
     own = re.findall(r"(?m)^[ \t]*(?:function[ \t]+|(?=[\w-]+[ \t]*\())([\w-]+)", script.text)
     for command in script.variables.commands if rows else ():
-        whole = re.sub(r"[ \t]*\\\n[ \t]*", " ", script.text[command.start : command.end][:900])
+        whole = re.sub(r"[ \t]+\\\n[ \t]*|\\\n[ \t]+", " ", script.text[command.start : command.end][:900])
+        whole = whole.replace("\\\n", "")
         shown, (whole, line) = whole[:60], _with_answers(script, command, whole)
         text = whole if len(whole) < _MOST_READ else f"{whole[:_MOST_READ]}\0"
         if command.name not in own and (found := forms.match(_DESCRIPTOR.sub("", text))):

@@ -27,8 +27,6 @@ _DEFAULT_QOS = "normal"
 _NOT_JUDGED = re.compile(rf"(?i)(unlimited|infinite|-1)$|.*(\$|{JOINED.pattern})")
 """No limit, a variable, or a sign that is reported."""
 _VARIABLE = re.compile(r"\$(?:[A-Za-z_]\w*|\{(?! |\w+[.(])[^}]*\}?|\([^)]*\)?)|`[^`]*`?")
-_FILES_OF_LSF = (("lsf", "output"), ("lsf", "error"))
-_LSF_SAYS: tuple[str, Severity] = ("is not one of the patterns of bsub, %J and %I", "warning")
 # A short one is too similar to the first word of many comments.
 _LONG_SENTINELS = [reader.sentinel for reader in DIRECTIVE_READERS if len(reader.sentinel) > 4]
 _OTHER_SENTINELS = ("YBATCH",)
@@ -406,16 +404,19 @@ def _misspelt_sentinels(script: Script) -> Iterator[Violation]:
 
 @rule("directive-variable")
 def directive_variable(context: Context) -> Iterator[Violation]:
-    for found in context.script.directives:
+    for found in context.script.active_directives:
         variable = _VARIABLE.search(re.sub("<%.*?%>", "", found.value or ""))
-        of_lsf = (found.reader.kind, found.role) in _FILES_OF_LSF
-        allowed = () if of_lsf else found.reader.dollar_options
-        if allowed is None or not found.active or not variable or found.name in allowed:
-            continue
-        if variable[0].lstrip("${").startswith(f"{found.reader.sentinel}_"):
-            continue  # some schedulers replace their own variables in the names of files
-        said, severity = _LSF_SAYS if of_lsf else ("is not expanded in a directive", None)
-        yield Violation(found.line, f"{found.text}: {variable[0]} {said}", severity=severity)
+        row = TABLE["dollar_in_files"].get(f"{found.reader.kind} {found.role}", {"unless": ""})
+        allowed = () if "says" in row else found.reader.dollar_options
+        if variable and allowed is not None and found.name not in allowed and not _is_own(found, variable[0]):
+            said = {} if re.search(row["unless"], context.script.text) else row
+            message = f"{found.text}: {variable[0]} {said.get('says', 'is not expanded in a directive')}"
+            yield Violation(found.line, message, severity=said.get("severity"))
+
+
+def _is_own(found: Directive, variable: str) -> bool:
+    """Tell whether it is a variable of the scheduler: some replace theirs in the names of files."""
+    return variable.lstrip("${").startswith(f"{found.reader.sentinel}_")
 
 
 @rule("output-folder-missing")

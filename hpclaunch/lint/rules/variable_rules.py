@@ -18,6 +18,7 @@ from hpclaunch.shell.shell_syntax import Assignment, Command, Ref, Word
 _MOST = 12
 """Variables that are named in one script; a usual script has fewer."""
 _SECRET_OPTION = re.compile(r"(?i)--?(api[-_]key|password|token|passwd)[= ]([A-Za-z0-9_./+-]{8,})")
+_LOGIN = re.compile(r"wandb login (--\S+ )*[0-9a-f]{40}\b")
 _NO_SECRET = re.compile(TABLE["no_secret"])
 _NOT_OF_SCHEDULERS = r"^(?!SLURM_|PBS_|LSB_|SGE_|NSLOT$)|_HET_GROUP|PACK|SPANK"
 _ESCAPED = re.compile(r"\\\$\{?([A-Za-z_]\w*)")
@@ -246,10 +247,18 @@ def secret_in_script(context: Context) -> Iterator[Violation]:
         severity = _secrecy(script, one) if looks_secret(re.sub("(?i)_id$", "", one.name)) else None
         if severity:
             yield Violation(one.line, f"{one.name} is written into the script", None, severity)
-    for word in chain.from_iterable(command.words for command in script.commands):
-        match = _SECRET_OPTION.fullmatch(word.text or "")
-        if match and _is_secret(match[2]):
-            yield Violation(word.line, f"--{match[1]} has a secret as its value")
+    yield from _given_to_programs(script)
+
+
+def _given_to_programs(script: Script) -> Iterator[Violation]:
+    """Report secrets in the arguments of commands."""
+    for command in script.commands:
+        for word in command.words:
+            match = _SECRET_OPTION.fullmatch(word.text or "")
+            if match and _is_secret(match[2]):
+                yield Violation(word.line, f"--{match[1]} has a secret as its value")
+        if _LOGIN.match(" ".join(word.visible for word in command.words)):
+            yield Violation(command.line, "wandb login has a secret as its argument")
 
 
 def _secrecy(script: Script, one: Assignment) -> Severity | None:

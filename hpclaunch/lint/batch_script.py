@@ -29,7 +29,8 @@ _OF_TOOLS = re.compile(TABLE["texts_of_tools"])
 _OPEN_WORD = re.compile("|".join(TABLE["open_words"]))
 _PLACEHOLDER = re.compile("|".join([*TABLE["placeholders"], *TABLE["open_words"]]))
 _NOT_COMMENTS = re.compile(r"(?m)(?<=\n)(?!#).+")
-_NO_COMMAND = re.compile(r"(\.\.\.|\$\(\s+\))?")
+_TAG = re.compile(r"(?ms)<%.*?%>|\{%[-+]?\s.*?%\}|(?<!\$)\{#.*?#\}|^[ \t]*% [^\n]*")
+"""A tag of brew, ERB, Jinja or Mako, which another program reads."""
 _COUNTS = TABLE["counts"].split()
 _OF_A_PROGRAM = re.compile("|".join(TABLE["filled_in_by_programs"]))
 BROKEN_SHEBANG = re.compile(r"(?!#!)[^\w\n]*((?:usr/)?bin/[^\n]*)")
@@ -290,12 +291,20 @@ def read_script(text: str) -> Script:
 
 def _up_to_end(text: str) -> tuple[str, Shell]:
     """Return a script with blanks for what its shell does not read, behind its end, and its commands."""
-    shell = read_shell(text)
+    shell = _read(text)
     last = next(filter(ends_script, shell.commands), None)
     if last is None or not _NOT_COMMENTS.search(text, last.end):
         return text, shell
     text = text[: last.end] + _NOT_COMMENTS.sub(lambda one: " " * len(one[0]), text[last.end :])
-    return text, read_shell(text)
+    return text, _read(text)
+
+
+def _read(text: str) -> Shell:
+    """Read a script, without commands and variables of the program that reads a template's tags."""
+    shell, tags = read_shell(text), [range(*tag.span()) for tag in _TAG.finditer(text)]
+    shell.commands = [one for one in shell.commands if not any(one.start in tag for tag in tags)]
+    shell.refs = [one for one in shell.refs if not any(one.offset in tag for tag in tags)]
+    return shell
 
 
 def _behind(whole: str, text: str) -> dict[int, str]:
@@ -343,11 +352,11 @@ def _evaluated(command: Command, variables: Variables) -> Iterator[Command]:
 
 
 def _command_lines(shell: Shell) -> list[int]:
-    """Return the lines of the commands; ``...`` or a template's tag alone stands for any lines."""
+    """Return the lines of the commands; ``...`` alone stands for lines that a page leaves out."""
     return [
         command.line
         for command in shell.commands
-        if command.assignments or not _NO_COMMAND.fullmatch(" ".join(word.raw for word in command.words))
+        if command.assignments or [word.raw for word in command.words] not in ([], ["..."])
     ]
 
 

@@ -41,8 +41,6 @@ _ANSI_ESCAPE = re.compile(
 _ANSI_LETTERS = dict(zip("ntrabfveE", "\n\t\r\a\b\f\v\x1b\x1b", strict=True))
 # What a sample leaves open: <program>, <<path to it>>; not the redirections of sort <in >out.
 _PLACEHOLDER = re.compile(r"<<[A-Za-z][\w .-]*>>|<[A-Za-z][\w -]*>(?=\s*$|\s+[-<|&;]|\s+\\$)", re.MULTILINE)
-_TAG = re.compile(r"<%(=?).*?%>|(?<!\$)\{%[-+]?\s.*?%\}|(?<!\$)\{#.*?#\}|(?m:^[ \t]*% [^\n]*)", re.DOTALL)
-"""A tag that a template's program reads: of brew, ERB, Jinja or Mako; with ``=`` it stands for a value."""
 _COMMENT = {False: re.compile(r"[^\n]*"), True: re.compile(r"(?:[^`\\\n]|\\[^\n]?)*")}
 """Whether backquotes are around it -> a comment: the closing one ends it, too (tried with bash 5.2)."""
 _PIPES = ("|", "|&")
@@ -58,15 +56,9 @@ _LEADING = frozenset({"if", "then", "elif", "else", "while", "until", "do", "{",
 def read_shell(text: str) -> Shell:
     """Read a script, and the scripts that it gives to other shells. Never raises."""
     newlines = [match.start() for match in re.finditer("\n", text)]
-    shell = _read(_TAG.sub(_without_tag, text), range(len(text) + 1), newlines, (), 0)
+    shell = _read(text, range(len(text) + 1), newlines, (), 0)
     shell.template = bool(shell.placeholders or re.search(r"\{%|<%|%\([a-z_]+\)[sd]", text))
     return shell
-
-
-def _without_tag(tag: re.Match[str]) -> str:
-    """Return blanks for what a template's program reads, or ``$(   )`` for a value that it puts there."""
-    blanks = re.sub(r"[^\n]", " ", tag[0])
-    return f"$({blanks[3:]})" if tag[1] else blanks
 
 
 def reread(word: Word, raw: str) -> Word:

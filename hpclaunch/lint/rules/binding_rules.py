@@ -261,10 +261,11 @@ def threads_over_cpus(context: Context) -> Iterator[Violation]:
     if len(assigned) != 1 or assigned[0].value is None or any(map(_has_own_cpus, script.launches)):
         return
     text, given = assigned[0].value.raw.strip("\"'${}"), context.requested.cpus_per_task
-    if not (number := re.fullmatch("[0-9]{1,4}", text)) and not of_one:
+    number = re.fullmatch("[0-9]{1,4}", str(script.variables.expand(assigned[0].value).text))
+    if not number and not of_one:
         yield from _threads_of_node(context, assigned[0].line, text)
-    elif number and given and int(text) > given.value:
-        message = f"OMP_NUM_THREADS={int(text)}, and --cpus-per-task={given.value} (line {given.line})"
+    elif number and given and int(number[0]) > given.value:
+        message = f"OMP_NUM_THREADS={int(number[0])}, and --cpus-per-task={given.value} (line {given.line})"
         yield Violation(assigned[0].line, message)
 
 

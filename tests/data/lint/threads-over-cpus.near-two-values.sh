@@ -1,10 +1,8 @@
 #!/bin/bash
-# site: unknown
-#SBATCH --ntasks=2
+#SBATCH --ntasks=1
 #SBATCH --cpus-per-task=4
-#SBATCH --time=10
-export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
-export OMP_NUM_THREADS=4
+#SBATCH --time=01:00:00
+if [ -n "$TEST" ]; then THREADS=4; else THREADS=16; fi
+export OMP_NUM_THREADS=$THREADS
 srun ./app
-export OMP_NUM_THREADS=8
-srun ./other
+# site: unknown

@@ -22,7 +22,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hpclaunch.file_chunks import file_chunks
+from hpclaunch.observe.job_timelines import file_chunks
 from hpclaunch.timeline.job_timeline import combined
 from hpclaunch.timeline.read_timeline import read_timeline
 from hpclaunch.timeline.timeline_verdicts import verdicts

@@ -1,8 +1,11 @@
-"""The errors that a user may see. Each ends the command with its exit code and one clear message."""
+"""The errors that a user may see, and the texts of errors and notes, which are in tables.
 
-from typing import TypeVar
+An error ends the command with its exit code and one clear message.
+"""
 
-from hpclaunch.package_data import case_texts
+from typing import Any, TypeVar
+
+from hpclaunch.package_data import package_table
 
 EXIT_FAILED = 1
 EXIT_BAD_INPUT = 3
@@ -48,3 +51,25 @@ class RefusedError(HpclaunchError):
     """The scheduler or the host refused, or could not be reached."""
 
     exit_code = EXIT_REFUSED
+
+
+def case_texts(file: str, case: str, /, **values: object) -> Any:
+    """Return what a table of texts has for a case, with these values in place of ``{words}``.
+
+    ``case``: its keys, ``: `` between them. A row is a text, a list of texts, or texts by name.
+    """
+    row = package_table(file)
+    for key in case.split(": "):
+        row = row[key]
+    return _filled(row, values)
+
+
+def note_text(case: str, /, **values: object) -> str:
+    """Return a note of ``notes.yaml`` with these values in it."""
+    return str(case_texts("notes.yaml", case, **values))
+
+
+def _filled(row: Any, values: dict[str, object]) -> Any:
+    if isinstance(row, dict):
+        return {key: _filled(part, values) for key, part in row.items()}
+    return [_filled(part, values) for part in row] if isinstance(row, list) else row.format(**values)

@@ -40,25 +40,3 @@ def package_table(file: str) -> Any:
 
     text = (Path(__file__).parent / file).read_text("utf-8")
     return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
-
-
-def case_texts(file: str, case: str, /, **values: object) -> Any:
-    """Return what a table of texts has for a case, with these values in place of ``{words}``.
-
-    ``case``: its keys, ``: `` between them. A row is a text, a list of texts, or texts by name.
-    """
-    row = package_table(file)
-    for key in case.split(": "):
-        row = row[key]
-    return _filled(row, values)
-
-
-def note_text(case: str, /, **values: object) -> str:
-    """Return a note of ``notes.yaml`` with these values in it."""
-    return str(case_texts("notes.yaml", case, **values))
-
-
-def _filled(row: Any, values: dict[str, object]) -> Any:
-    if isinstance(row, dict):
-        return {key: _filled(part, values) for key, part in row.items()}
-    return [_filled(part, values) for part in row] if isinstance(row, list) else row.format(**values)

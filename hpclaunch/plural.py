@@ -1,4 +1,4 @@
-"""Numbers with their nouns, and lists of names, for people."""
+"""Numbers with their nouns, amounts of bytes, and lists of names, for people."""
 
 from collections.abc import Sequence
 
@@ -17,3 +17,16 @@ def amount_of(number: float, unit: str, spec: str = ",.4g") -> str:
 def listed(names: Sequence[str], most: int = 8) -> str:
     """Return ``n1, n2``; of more than ``most`` names the first ones, and ``...``."""
     return ", ".join((*names[:most], "...") if len(names) > most else names)
+
+
+def format_bytes(count: float) -> str:
+    """Write a number of bytes, such as ``1.5 GiB``."""
+    for unit, size in (("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if abs(count) >= size:
+            return f"{count / size:{'.3g' if abs(count) < 999.5 * size else ',.0f'}} {unit}"
+    return f"{count:.0f} bytes"
+
+
+def rounded(value: float | None, digits: int = 3) -> float | None:
+    """Round what is known."""
+    return None if value is None else round(value, digits)

@@ -29,11 +29,10 @@ FLOORS: list[set[str]] = [
         "atomic_file",
         "command_result",
         "cpuset",
-        "file_chunks",
         "framework_table",
         "json_document",
     }
-    | {"plural", "shell", "text_table", "units", "walltime"},
+    | {"plural", "shell", "text_table", "walltime"},
     {"folders"},
     {"failures", "host", "pages", "remote", "scheduler"},
     {"topology"},

@@ -127,7 +127,7 @@ from collections.abc import Sequence
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
 from hpclaunch.scheduler.job_header import HeaderRow
-from hpclaunch.scheduler.launcher import Launch, Launcher
+from hpclaunch.scheduler.job_header import Launch, Launcher
 from hpclaunch.scheduler.scheduler_interface import JobStatus, Scheduler
 
 
@@ -271,7 +271,7 @@ SOURCE = '''\
 from hpclaunch.cpuset import parse_cpu_list
 from hpclaunch.errors import BadInputError
 from hpclaunch.topology.node_topology import Core, NumaNode
-from hpclaunch.topology.partial import Partial
+from hpclaunch.topology.node_topology import Partial
 
 
 def read(text: str, origin: str) -> Partial:

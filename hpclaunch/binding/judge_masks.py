@@ -12,8 +12,7 @@ from hpclaunch.binding.compute import bind
 from hpclaunch.binding.locality import Locality, cpus_in_words, share_gpus
 from hpclaunch.binding.node_binding import BindingRequest, NodeBinding, Order, RankBinding, rank_table
 from hpclaunch.cpuset import CpuSet, format_cpu_list, parse_mask, to_mask
-from hpclaunch.errors import BadInputError
-from hpclaunch.package_data import note_text
+from hpclaunch.errors import BadInputError, note_text
 from hpclaunch.plural import counted
 from hpclaunch.topology.node_topology import Gpu, NodeTopology
 

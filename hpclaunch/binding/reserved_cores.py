@@ -6,8 +6,7 @@ from itertools import chain
 import msgspec
 
 from hpclaunch.cpuset import format_cpu_list, parse_cpu_list
-from hpclaunch.errors import BadInputError
-from hpclaunch.package_data import note_text
+from hpclaunch.errors import BadInputError, note_text
 from hpclaunch.topology.node_topology import Core, NodeTopology
 
 FIRST_CORE_PER_L3 = "first-core-per-l3"

@@ -5,8 +5,8 @@ from typing import Literal
 
 import msgspec
 
+from hpclaunch.errors import case_texts
 from hpclaunch.json_document import Document
-from hpclaunch.package_data import case_texts
 
 _WHOLES = ("environment", "python", "horovod", "imports")
 Status = Literal["have", "missing", "unknown"]

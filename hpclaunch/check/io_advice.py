@@ -7,10 +7,9 @@ from typing import Any
 import msgspec
 
 from hpclaunch.check.io_facts import IoFacts, Stripes
+from hpclaunch.errors import case_texts
 from hpclaunch.json_document import Document
-from hpclaunch.package_data import case_texts
-from hpclaunch.plural import counted
-from hpclaunch.units import format_bytes
+from hpclaunch.plural import counted, format_bytes
 
 _GUIDE = "https://docs.cscs.ch/guides/storage/"
 """Has what holds on every machine."""

@@ -30,8 +30,7 @@ from hpclaunch.host.host_interface import Host
 from hpclaunch.package_data import resource_dir
 from hpclaunch.plural import counted
 from hpclaunch.remote.probe import IMPORT_LIMIT_S
-from hpclaunch.scheduler.job_header import Line
-from hpclaunch.scheduler.launcher import Launch
+from hpclaunch.scheduler.job_header import Launch, Line
 from hpclaunch.scheduler.registry import THIS_MACHINE, get_scheduler
 from hpclaunch.site.schema import Environment, SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler

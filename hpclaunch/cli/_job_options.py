@@ -14,8 +14,7 @@ import click
 
 from hpclaunch.cli._options import complete_site
 from hpclaunch.cli.main import TABLE
-from hpclaunch.errors import HpclaunchError
-from hpclaunch.package_data import note_text
+from hpclaunch.errors import HpclaunchError, note_text
 from hpclaunch.plan.settings_table import Row, rows
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpclaunch.cli._in_and_out import printed, wants_document
+from hpclaunch.cli._terminal import printed, wants_document
 from hpclaunch.errors import HpclaunchError, RefusedError
 from hpclaunch.text_table import to_stderr
 

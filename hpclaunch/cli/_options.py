@@ -8,6 +8,7 @@ message. Settings of a job are in ``plan/settings_table.py``.
 """
 
 import json
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from inspect import cleandoc
@@ -16,11 +17,12 @@ from typing import Any, TypeVar
 
 import click
 
-from hpclaunch.errors import HpclaunchError
+from hpclaunch.errors import BadInputError, HpclaunchError
 from hpclaunch.package_data import text_beside
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Row = dict[str, Any]
+_MAX_BYTES = 4 << 20  # Slurm takes no larger script by default (man slurm.conf, max_script_size)
 
 
 def options(command: str, **callbacks: Callable[..., Any]) -> Callable[[_Function], _Function]:
@@ -128,3 +130,27 @@ def complete_job(_: click.Context, __: click.Parameter, incomplete: str) -> list
     except HpclaunchError:
         return []
     return [text for text in ("last", *ids) if text.startswith(incomplete)]
+
+
+def read_script_file(script: str) -> bytes:
+    """Return the script's bytes, of ``-`` standard input; raise BadInputError where it cannot be read."""
+    try:
+        if script == "-":
+            data = sys.stdin.buffer.read(_MAX_BYTES + 1)
+        else:
+            with Path(script).open("rb") as file:
+                data = file.read(_MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise BadInputError(f"{script}: cannot be read: {reason}", "give a batch script") from None
+    if len(data) > _MAX_BYTES:
+        raise BadInputError(f"{script}: larger than {_MAX_BYTES} bytes", "give a batch script")
+    if data.startswith(b"\x7fELF"):
+        raise BadInputError(f"{script}: a compiled program, no text", "give a batch script")
+    return data
+
+
+def check_picture_name(path: Path | None) -> None:
+    """Refuse a file whose name does not end in .svg, before anything is computed."""
+    if path is not None and path.suffix.lower() != ".svg":
+        raise BadInputError.case("picture: no SVG", path=path)

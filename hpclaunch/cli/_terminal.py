@@ -1,4 +1,4 @@
-"""Output for a terminal: tables and texts in its width, colours of states, a job's progress. No command."""
+"""Output of commands: documents, pictures, tables and texts in the terminal's width, a job's progress."""
 
 import codecs
 import json
@@ -7,11 +7,13 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import IO, Any, BinaryIO
+from pathlib import Path
+from typing import IO, Any, BinaryIO, TypeVar
 
 import click
 
 from hpclaunch.cli._options import is_asked
+from hpclaunch.package_data import resource_dir
 from hpclaunch.text_table import text_table, wrapped
 
 _COLOURS = {
@@ -160,3 +162,49 @@ def bar_line(progress: bytes, columns: int) -> str | None:
     before, after = f"{label} [", f"] {share:4.0%}  {figures}"
     width = max(4, columns - 1 - len(before) - len(after))
     return f"{before}{'#' * round(share * width):<{width}}{after}"[: columns - 1]
+
+
+_Document = TypeVar("_Document")
+
+
+def wants_document() -> bool:
+    """Return whether the command that runs is to print its document, as JSON or as CSV."""
+    return is_asked("json") or is_asked("csv")
+
+
+def print_page(name: str) -> None:
+    """Print a page of ``docs/reference`` as it is; ``packaging/reference_pages.py`` writes it."""
+    click.echo((resource_dir("docs") / "reference" / f"{name}.md").read_text("utf-8"), nl=False)
+
+
+def print_document(document: object, indent: int | None = None) -> None:
+    """Print one JSON document, or a list of them (docs/reference/json); with ``--csv`` its tables."""
+    from hpclaunch.json_document import document_csv, document_text
+
+    if is_asked("csv"):
+        click.echo(document_csv(document), nl=False)
+    else:
+        click.echo(document_text(document, indent))
+
+
+def printed(document: object, indent: int | None = None) -> bool:
+    """Print the document where it is wanted; return whether it was."""
+    if wants_document():
+        print_document(document, indent)
+    return wants_document()
+
+
+def show(
+    document: _Document, as_text: Callable[[_Document, int | None], str], indent: int | None = None
+) -> None:
+    """Print the document where it is wanted, else the text that is made of it for the terminal's width."""
+    if not printed(document, indent):
+        echo_text(as_text(document, terminal_width()))
+
+
+def write_picture(path: Path, drawing: str, what: str = "") -> None:
+    """Write the drawing; an interrupted write leaves no file. ``what``: words for the message."""
+    from hpclaunch.host.this_machine import LocalHost
+
+    LocalHost().write_file(str(path), drawing.encode())
+    click.echo(f"picture{what} in {path}", err=True)

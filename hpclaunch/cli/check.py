@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpclaunch.cli._in_and_out import printed
 from hpclaunch.cli._options import options, refuse_mixtures
-from hpclaunch.cli._terminal import terminal_table
+from hpclaunch.cli._terminal import printed, terminal_table
 from hpclaunch.errors import EXIT_FAILED, BadInputError
 from hpclaunch.text_table import to_stderr
 

@@ -10,9 +10,8 @@ from pathlib import Path
 import click
 
 from hpclaunch.check.check_report import Check, Requirement, make_report, plain
-from hpclaunch.cli._in_and_out import printed
 from hpclaunch.cli._options import options
-from hpclaunch.cli._terminal import terminal_table
+from hpclaunch.cli._terminal import printed, terminal_table
 from hpclaunch.errors import EXIT_FAILED, RefusedError
 from hpclaunch.folders import user_cache_folder, user_config_folder, user_state_folder
 

@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from hpclaunch.cli._in_and_out import printed, wants_document
 from hpclaunch.cli._job_options import SubmitCommand, command_words
 from hpclaunch.cli._options import options
-from hpclaunch.cli._terminal import terminal_table
-from hpclaunch.errors import BadInputError
-from hpclaunch.package_data import note_text
+from hpclaunch.cli._terminal import printed, terminal_table, wants_document
+from hpclaunch.errors import BadInputError, note_text
 
 if TYPE_CHECKING:
     from hpclaunch.job.prepare import Prepared

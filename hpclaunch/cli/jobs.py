@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpclaunch.cli._in_and_out import print_document, wants_document
 from hpclaunch.cli._jobs import age, chosen, shown_state
 from hpclaunch.cli._options import options
-from hpclaunch.cli._terminal import terminal_table
+from hpclaunch.cli._terminal import print_document, terminal_table, wants_document
 from hpclaunch.text_table import to_stderr
 
 if TYPE_CHECKING:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpclaunch.cli._in_and_out import print_reference_page, printed, read_script_file, show, wants_document
-from hpclaunch.cli._options import options
-from hpclaunch.cli._terminal import echo_text, terminal_width
+from hpclaunch.cli._options import options, read_script_file
+from hpclaunch.cli._terminal import echo_text, print_page, printed, show, terminal_width, wants_document
 from hpclaunch.errors import EXIT_FAILED, BadInputError
 from hpclaunch.plural import counted
 
@@ -144,7 +143,7 @@ def _print_rules(options: dict[str, Any]) -> bool:
             raise click.UsageError("--explain: name one rule; hpclaunch lint --rules lists them")
         click.echo(explanation(named[0]))
     elif options["markdown"] and not wants_document():
-        print_reference_page("lint")
+        print_page("lint")
     else:
         show(all_rules(), rules_list, indent=2)
     return True

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpclaunch.cli._in_and_out import show
 from hpclaunch.cli._options import options, refuse_mixtures
-from hpclaunch.errors import BadInputError
-from hpclaunch.package_data import note_text, resource_dir
+from hpclaunch.cli._terminal import show
+from hpclaunch.errors import BadInputError, note_text
+from hpclaunch.package_data import resource_dir
 
 if TYPE_CHECKING:
     from hpclaunch.scaling.machine_speed import Machine

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from hpclaunch.cli._in_and_out import print_document, print_reference_page, printed
 from hpclaunch.cli._options import options
 from hpclaunch.cli._site_probe import check_probe, facts, import_file, probe_here
-from hpclaunch.cli._terminal import echo_text, terminal_table
-from hpclaunch.errors import EXIT_BAD_INPUT, EXIT_FAILED, BadInputError, RefusedError
-from hpclaunch.package_data import note_text
+from hpclaunch.cli._terminal import echo_text, print_document, print_page, printed, terminal_table
+from hpclaunch.errors import EXIT_BAD_INPUT, EXIT_FAILED, BadInputError, RefusedError, note_text
 from hpclaunch.plural import counted
 
 if TYPE_CHECKING:
@@ -54,7 +52,7 @@ def list_sites(as_markdown: bool, kinds: bool) -> None:
     from hpclaunch.site.site_documents import listed_sites
 
     if as_markdown:
-        print_reference_page("sites")
+        print_page("sites")
         return
     sites = listed_sites(kinds=kinds)
     if printed(sites, indent=2):

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpclaunch.cli._in_and_out import printed
 from hpclaunch.cli._options import options
-from hpclaunch.cli._terminal import echo_text
+from hpclaunch.cli._terminal import echo_text, printed
 from hpclaunch.errors import EXIT_FAILED
 
 if TYPE_CHECKING:

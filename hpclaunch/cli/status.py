@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpclaunch.cli._in_and_out import print_document, wants_document
 from hpclaunch.cli._jobs import named, shown_state, up_to_date
 from hpclaunch.cli._options import is_asked, options
-from hpclaunch.cli._terminal import terminal_table
+from hpclaunch.cli._terminal import print_document, terminal_table, wants_document
 from hpclaunch.plural import counted
 from hpclaunch.walltime import format_walltime
 

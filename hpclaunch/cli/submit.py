@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpclaunch.cli._in_and_out import print_document, printed, wants_document
 from hpclaunch.cli._job_options import SubmitCommand, command_words, given_settings, setting_options
 from hpclaunch.cli._options import is_asked, options, refuse_mixtures
-from hpclaunch.cli._terminal import JobOutput, terminal_table
+from hpclaunch.cli._terminal import JobOutput, print_document, printed, terminal_table, wants_document
 from hpclaunch.errors import EXIT_BAD_INPUT, EXIT_FAILED
 from hpclaunch.text_table import printable, printable_lines, to_stderr
 

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpclaunch.cli._in_and_out import show
 from hpclaunch.cli._options import options
+from hpclaunch.cli._terminal import show
 from hpclaunch.errors import BadInputError, HpclaunchError
-from hpclaunch.file_chunks import file_chunks
 
 if TYPE_CHECKING:
     from hpclaunch.job.record import JobRecord
@@ -109,7 +108,7 @@ def _report(
     files: list[TimelineFile], record: JobRecord | None, options: dict[str, Any], paths: Mapping[str, Path]
 ) -> None:
     """Print the summary, and write the files that were requested."""
-    from hpclaunch.observe.job_timelines import timeline_of
+    from hpclaunch.observe.job_timelines import file_chunks, timeline_of
     from hpclaunch.timeline.timeline_summary import shown, summarised
 
     job = timeline_of(record, files)
@@ -157,6 +156,7 @@ def _figures(record: JobRecord | None) -> tuple[AllreduceFigure, ...]:
 
 
 def _repair(paths: Mapping[str, Path], target: Path) -> None:
+    from hpclaunch.observe.job_timelines import file_chunks
     from hpclaunch.timeline.trace_repair import repaired
 
     if len(paths) != 1:

@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpclaunch.cli._in_and_out import check_picture_name, print_document, wants_document, write_picture
-from hpclaunch.cli._options import options
-from hpclaunch.cli._terminal import echo_text, terminal_width
-from hpclaunch.errors import EXIT_FAILED, BadInputError
-from hpclaunch.package_data import note_text
+from hpclaunch.cli._options import check_picture_name, options
+from hpclaunch.cli._terminal import echo_text, print_document, terminal_width, wants_document, write_picture
+from hpclaunch.errors import EXIT_FAILED, BadInputError, note_text
 from hpclaunch.topology.source_kinds import SOURCE_KINDS, SYSFS
 
 if TYPE_CHECKING:

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpclaunch.cli._in_and_out import check_picture_name, printed, write_picture
 from hpclaunch.cli._jobs import named
-from hpclaunch.cli._options import options, refuse_mixtures
-from hpclaunch.cli._terminal import echo_text, terminal_table, terminal_width
-from hpclaunch.errors import EXIT_FAILED, BadInputError
-from hpclaunch.package_data import note_text
+from hpclaunch.cli._options import check_picture_name, options, refuse_mixtures
+from hpclaunch.cli._terminal import echo_text, printed, terminal_table, terminal_width, write_picture
+from hpclaunch.errors import EXIT_FAILED, BadInputError, note_text
 from hpclaunch.text_table import printable
 
 if TYPE_CHECKING:

@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hpclaunch.command_result import CommandResult
-from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.errors import BadInputError, RefusedError, note_text
 from hpclaunch.host import host_interface
 from hpclaunch.host.host_interface import Call, Host, NoAnswerError, NoConnectionError, text_of, with_retry
 from hpclaunch.host.ssh_config import resolve, split_route
-from hpclaunch.package_data import note_text, shell_words
+from hpclaunch.package_data import shell_words
 
 if TYPE_CHECKING:
     from paramiko import Channel, Transport

@@ -33,11 +33,10 @@ from paramiko import (
 from paramiko.pkey import PublicBlob
 from paramiko.ssh_exception import IncompatiblePeer
 
-from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.errors import BadInputError, RefusedError, note_text
 from hpclaunch.host import known_hosts
 from hpclaunch.host.host_interface import Ask, NoConnectionError
 from hpclaunch.host.ssh_config import Login, resolve
-from hpclaunch.package_data import note_text
 
 _DEAD_AFTER_S = 60
 """The connection counts as lost when data that were sent stay without an acknowledgement for this time."""

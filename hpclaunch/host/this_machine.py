@@ -9,9 +9,8 @@ from pathlib import Path
 import msgspec
 
 from hpclaunch.atomic_file import new_folder, write_file, write_files
-from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.errors import BadInputError, RefusedError, note_text
 from hpclaunch.host.host_interface import Call, Host, NoAnswerError, UnreadableFileError
-from hpclaunch.package_data import note_text
 
 
 class LocalHost(Host):

@@ -3,13 +3,13 @@
 import re
 
 from hpclaunch.cpuset import format_cpu_list, parse_mask
+from hpclaunch.errors import note_text
 from hpclaunch.failures.failed_ranks import failed_ranks, first_failed_rank
 from hpclaunch.failures.known_errors import SLURM_ENDS, each_of, launchers_own
 from hpclaunch.failures.own_files import verdict_of_all
 from hpclaunch.failures.read_failure import FailureLog, Verdict
 from hpclaunch.job.log_extract import failed_nodes, read_preflight
 from hpclaunch.job.record import Failure, JobRecord
-from hpclaunch.package_data import note_text
 from hpclaunch.plan.program import python_target
 from hpclaunch.plan.script_commands import inner_words
 

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import msgspec
 
-from hpclaunch.errors import BadInputError
+from hpclaunch.errors import BadInputError, note_text
 from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.job.find_out import find_out, seen_in
 from hpclaunch.job.record import JobRecord
 from hpclaunch.job.settings_files import refused_by_centre, sites_without_profile
-from hpclaunch.package_data import note_text
 from hpclaunch.plan.launch_plan import KnownJob
 from hpclaunch.plan.request import JobRequest, Problem, Setting
 from hpclaunch.plan.request_rules import begin_time

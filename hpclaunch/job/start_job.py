@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from hpclaunch import __version__
 from hpclaunch.command_result import CommandResult
-from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.errors import BadInputError, RefusedError, note_text
 from hpclaunch.host.host_interface import Host, NoAnswerError, Note, only_reading
 from hpclaunch.host.this_machine import LocalHost, machine_identity
 from hpclaunch.job import job_script, mpi_plugin, program_check, submission
@@ -28,7 +28,7 @@ from hpclaunch.job.find_out import find_out, look_on, read_on, seen_in
 from hpclaunch.job.prepare import Prepared
 from hpclaunch.job.record import ArrayJob, JobRecord
 from hpclaunch.job.store import Store, new_job_id, now
-from hpclaunch.package_data import commit, note_text, text_beside
+from hpclaunch.package_data import commit, text_beside
 from hpclaunch.plan import frameworks, plan_file, preflight_plan, request_rules
 from hpclaunch.plan.layout import JobLayout, JobPlace, LaunchPlan
 from hpclaunch.plan.request import JobRequest

@@ -1,13 +1,12 @@
 """Which files of a job may be timelines, and their reading."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.file_chunks import file_chunks
 from hpclaunch.host.host_interface import Host
 from hpclaunch.job.binding_report import BindingVerdict
 from hpclaunch.job.fetch_results import RemoteFile, fetch, list_results
@@ -19,6 +18,7 @@ from hpclaunch.timeline.read_timeline import TimelineFile, read_timeline
 _NAMES = re.compile(r"\.json(\.gz)?$|trace_?(rank)?_?\d+$|\.pickle$", re.IGNORECASE)
 _OURS = ("record.json", "result.json", "progress.json", "stacks.json")
 _TIMEOUT_S = 60.0
+_CHUNK_BYTES = 1 << 20
 _MOST = 4096
 """Files; a job of more ranks is summarised from those of the first ones."""
 
@@ -112,3 +112,16 @@ def _named(record: JobRecord) -> list[str]:
     named += [word.partition("=")[2] for word in words if word.startswith("--timeline=")]
     named.append(str(record.request.get("timeline") or ""))
     return [name for name in named if name]
+
+
+def file_chunks(path: Path) -> Iterator[bytes]:
+    """Yield the bytes of a file in pieces, since a timeline may be larger than the memory.
+
+    Raises BadInputError where it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            while chunk := file.read(_CHUNK_BYTES):
+                yield chunk
+    except OSError as error:
+        raise BadInputError(f"{path}: cannot be read: {error.strerror}") from None

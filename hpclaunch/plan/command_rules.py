@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from hpclaunch.package_data import note_text
+from hpclaunch.errors import note_text
 from hpclaunch.plan import script_commands, worker_launchers
 from hpclaunch.plan.frameworks import deepspeed_config
 from hpclaunch.plan.layout import JobLayout, LaunchPlan

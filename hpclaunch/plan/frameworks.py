@@ -11,15 +11,13 @@ from pathlib import PurePath
 
 from msgspec.structs import replace
 
-from hpclaunch.errors import BadInputError
-from hpclaunch.package_data import note_text
+from hpclaunch.errors import BadInputError, note_text
 from hpclaunch.plan.layout import JobLayout, LaunchPlan, framework_of, sharing_note
 from hpclaunch.plan.program import MPI
 from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.script_commands import inner_words, option_values
 from hpclaunch.plan.worker_launchers import DEEPSPEED
-from hpclaunch.scheduler.job_header import Line
-from hpclaunch.scheduler.launcher import Mpiexec
+from hpclaunch.scheduler.job_header import Line, Mpiexec
 from hpclaunch.site.queue_limits import cite
 from hpclaunch.site.schema import Environment, FabricPlugin, SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher

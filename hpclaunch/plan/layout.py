@@ -13,16 +13,14 @@ from msgspec.structs import replace
 from hpclaunch.binding.locality import share_gpus
 from hpclaunch.binding.node_binding import NodeBinding, RankBinding
 from hpclaunch.cpuset import parse_cpu_list
-from hpclaunch.errors import BadInputError
+from hpclaunch.errors import BadInputError, note_text
 from hpclaunch.framework_table import FRAMEWORKS, Framework
-from hpclaunch.package_data import note_text
 from hpclaunch.plan.launch_plan import AtStart, Preflight, Staging, Supervision
 from hpclaunch.plan.request import JobRequest, Problem, Setting
 from hpclaunch.plan.request_rules import QueueChoice, array_indices, kibibytes
 from hpclaunch.plan.worker_launchers import Started
 from hpclaunch.plural import amount_of, counted
-from hpclaunch.scheduler.job_header import Line
-from hpclaunch.scheduler.launcher import Launcher
+from hpclaunch.scheduler.job_header import Launcher, Line
 from hpclaunch.scheduler.scheduler_interface import Allocation, Scheduler
 from hpclaunch.site.queue_limits import source_of
 from hpclaunch.site.schema import Billing, FrameworkCores, Node, SiteProfile

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from hpclaunch.package_data import case_texts
+from hpclaunch.errors import case_texts
 from hpclaunch.plan.settings_table import SettingsTable, rows
 from hpclaunch.site.schema import Environment
 

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from hpclaunch.cpuset import format_cpu_list
-from hpclaunch.package_data import case_texts
+from hpclaunch.errors import case_texts
 
 Fate = Literal["kept", "changed", "left out"]
 _GROWING = ("directives", "module", "container_bind", "exports", "fill_in", "loads", "set_up")

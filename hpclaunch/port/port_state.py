@@ -5,15 +5,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from hpclaunch.errors import case_texts
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.launch_lines import Launch
-from hpclaunch.package_data import case_texts
 from hpclaunch.port.foreign_values import Values
 from hpclaunch.port.job_sizes import SourceSizes, TargetQueue, TargetSizes
 from hpclaunch.port.line_report import Fate, Verdict
 from hpclaunch.port.ported_command import PortedCommand
 from hpclaunch.scheduler.directive_reader import DirectiveReader, Fact, Given, RequestedResources
-from hpclaunch.scheduler.launcher import Launcher
+from hpclaunch.scheduler.job_header import Launcher
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.shell.shell_syntax import Command
 from hpclaunch.site.queue_limits import cite

@@ -8,8 +8,7 @@ from statistics import NormalDist, median
 
 import msgspec
 
-from hpclaunch.errors import BadInputError
-from hpclaunch.package_data import note_text
+from hpclaunch.errors import BadInputError, note_text
 from hpclaunch.plural import counted
 from hpclaunch.scaling import strategy_costs
 from hpclaunch.scaling.calibration import TERMS, Calibration, calibrate, not_calibrated

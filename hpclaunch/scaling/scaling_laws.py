@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from hpclaunch.package_data import note_text
+from hpclaunch.errors import note_text
 from hpclaunch.scaling.calibration import Solution, nonnegative_fit, variance
 from hpclaunch.scaling.learned_range import StepRange, naive_fit, range_about
 from hpclaunch.scaling.measured_sizes import student

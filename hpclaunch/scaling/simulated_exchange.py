@@ -11,8 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from hpclaunch.errors import BadInputError
-from hpclaunch.package_data import note_text
+from hpclaunch.errors import BadInputError, note_text
 from hpclaunch.scaling.allreduce_messages import Link, Machine, allreduce_s
 from hpclaunch.scaling.machine_speed import Parameter
 from hpclaunch.site.schema import Network, SiteProfile

@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from hpclaunch.package_data import note_text
+from hpclaunch.errors import note_text
 from hpclaunch.plural import counted
 from hpclaunch.scaling.measured_sizes import MeasuredSize, Unit, deviation_of_repeats, half_width
 

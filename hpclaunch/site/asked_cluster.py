@@ -11,8 +11,7 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from hpclaunch.errors import BadInputError
-from hpclaunch.package_data import note_text
+from hpclaunch.errors import BadInputError, note_text
 from hpclaunch.plural import counted
 from hpclaunch.scheduler.cluster_facts import ClusterFacts, NodeGpus, NodeKind, QueueFacts
 from hpclaunch.site.profile_node import VISIBLE

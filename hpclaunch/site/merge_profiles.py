@@ -10,8 +10,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 
-from hpclaunch.errors import BadInputError
-from hpclaunch.package_data import note_text
+from hpclaunch.errors import BadInputError, note_text
 from hpclaunch.scheduler.registry import KINDS, get_scheduler
 from hpclaunch.site.profile_files import Known, Read
 from hpclaunch.site.schema import NodeKind

@@ -1,7 +1,7 @@
 """The scheduler and the launcher that a site's profile names, and the profiles that name nothing else."""
 
 from hpclaunch.errors import BadInputError, SiteRuleError
-from hpclaunch.scheduler.launcher import Launcher
+from hpclaunch.scheduler.job_header import Launcher
 from hpclaunch.scheduler.registry import get_scheduler, schedulers
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.queue_limits import cite

@@ -15,7 +15,8 @@ from typing import Literal
 
 import msgspec
 
-from hpclaunch.package_data import note_text, text_beside
+from hpclaunch.errors import note_text
+from hpclaunch.package_data import text_beside
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.schema import Container, Environment, JobContainer, SiteProfile
 from hpclaunch.software.script_lines import continued, double_quote, line, literal

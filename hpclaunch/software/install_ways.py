@@ -13,8 +13,9 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from hpclaunch.errors import note_text
 from hpclaunch.framework_table import GOALS, Goal
-from hpclaunch.package_data import note_text, package_table
+from hpclaunch.package_data import package_table
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.queue_limits import cite
 from hpclaunch.site.schema import Environment, JobContainer, JobEasyBuild, JobEessi, Offer, SiteProfile

@@ -12,11 +12,10 @@ from typing import Any
 import msgspec
 
 from hpclaunch.api import JobHandle
-from hpclaunch.errors import BadInputError
+from hpclaunch.errors import BadInputError, note_text
 from hpclaunch.host.host_interface import Host
 from hpclaunch.job.record import JobRecord
 from hpclaunch.observe.job_timelines import brought, read_timelines, timeline_files
-from hpclaunch.package_data import note_text
 from hpclaunch.study.study_file import StudyFile, StudyPoint
 from hpclaunch.timeline.job_timeline import combined
 

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 
 from hpclaunch.json_document import document_of
+from hpclaunch.plural import rounded
 from hpclaunch.site.schema import AllreduceFigure
 from hpclaunch.text_table import printable, text_table
 from hpclaunch.timeline import job_timeline, timeline_documents
 from hpclaunch.timeline.late_ranks import lateness_by_rank
 from hpclaunch.timeline.rank_trace import Collective, Tensor, bus_factor
 from hpclaunch.timeline.timeline_verdicts import nearest_figure, sequence_notes, shown_ms, verdicts
-from hpclaunch.units import rounded
 
 _SLOWEST = 10
 """Tensors that are shown."""

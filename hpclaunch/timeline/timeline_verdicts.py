@@ -8,8 +8,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from hpclaunch.package_data import case_texts, note_text
-from hpclaunch.plural import counted
+from hpclaunch.errors import case_texts, note_text
+from hpclaunch.plural import counted, rounded
 from hpclaunch.site.schema import AllreduceFigure
 from hpclaunch.timeline.job_timeline import JobTimeline, Place, allreduce_gb_s, shares
 from hpclaunch.timeline.late_ranks import (
@@ -23,7 +23,6 @@ from hpclaunch.timeline.late_ranks import (
 )
 from hpclaunch.timeline.rank_trace import RankTrace
 from hpclaunch.timeline.timeline_documents import Verdict
-from hpclaunch.units import rounded
 
 _TEXTS = "timeline/timeline_verdicts.yaml"
 FLOOR_SHARE = 0.05

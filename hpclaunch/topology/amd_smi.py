@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from hpclaunch.cpuset import format_cpu_list, parse_mask
 from hpclaunch.errors import BadInputError
 from hpclaunch.topology import tool_text as tool
-from hpclaunch.topology.partial import GpuFact, Partial, settle_numa
+from hpclaunch.topology.node_topology import GpuFact, Partial, settle_numa
 
 KIND = "amd_smi"
 

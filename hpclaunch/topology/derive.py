@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from hpclaunch.cpuset import CpuSet, format_cpu_list
-from hpclaunch.package_data import note_text
+from hpclaunch.errors import note_text
 from hpclaunch.topology.node_topology import Core
 
 _Pairing = tuple[tuple[int, ...], ...]

@@ -10,10 +10,8 @@ import xml.parsers.expat
 from collections.abc import Iterator
 
 from hpclaunch.cpuset import MAX_CPU, CpuSet, format_cpu_list
-from hpclaunch.errors import BadInputError
-from hpclaunch.package_data import note_text
-from hpclaunch.topology.node_topology import Core, Nic, NumaNode
-from hpclaunch.topology.partial import GpuFact, Partial
+from hpclaunch.errors import BadInputError, note_text
+from hpclaunch.topology.node_topology import Core, GpuFact, Nic, NumaNode, Partial
 from hpclaunch.topology.pci_devices import VENDORS, gpu_vendor, note_of_others
 from hpclaunch.topology.tool_text import MAX_NUMA, bus_id, clean_lines, shorten, whole_number
 

@@ -11,11 +11,9 @@ from typing import NamedTuple
 import msgspec
 
 from hpclaunch.cpuset import MAX_CPU, CpuSet, parse_mask
-from hpclaunch.errors import BadInputError
-from hpclaunch.package_data import note_text
+from hpclaunch.errors import BadInputError, note_text
 from hpclaunch.topology import tool_text as tool
-from hpclaunch.topology.node_topology import Core, NumaNode
-from hpclaunch.topology.partial import Partial
+from hpclaunch.topology.node_topology import Core, NumaNode, Partial
 
 KIND = "lscpu"
 

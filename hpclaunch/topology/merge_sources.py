@@ -12,12 +12,10 @@ from typing import Any
 import msgspec
 
 from hpclaunch.cpuset import CpuSet, format_cpu_list
-from hpclaunch.errors import BadInputError
-from hpclaunch.package_data import note_text
+from hpclaunch.errors import BadInputError, note_text
 from hpclaunch.plural import counted
 from hpclaunch.topology.derive import l3_blocks, number_l3, pair_threads
-from hpclaunch.topology.node_topology import Core, Gpu, NodeTopology, NumaNode, numa_differs
-from hpclaunch.topology.partial import GpuFact, Partial
+from hpclaunch.topology.node_topology import Core, Gpu, GpuFact, NodeTopology, NumaNode, Partial, numa_differs
 from hpclaunch.topology.source_kinds import SOURCE_KINDS
 
 _ONE_NODE = "give files of one node in one state"

@@ -5,8 +5,7 @@ import re
 from hpclaunch.cpuset import MAX_CPU, CpuSet, parse_cpu_list
 from hpclaunch.errors import BadInputError
 from hpclaunch.topology import tool_text as tool
-from hpclaunch.topology.node_topology import NumaNode
-from hpclaunch.topology.partial import Partial
+from hpclaunch.topology.node_topology import NumaNode, Partial
 
 KIND = "numactl"
 

@@ -11,10 +11,9 @@ from typing import NamedTuple
 import msgspec
 
 from hpclaunch.cpuset import CpuSet
-from hpclaunch.errors import BadInputError
-from hpclaunch.package_data import note_text
+from hpclaunch.errors import BadInputError, note_text
 from hpclaunch.topology import tool_text as tool
-from hpclaunch.topology.partial import GpuFact, Partial
+from hpclaunch.topology.node_topology import GpuFact, Partial
 
 KIND = "nvidia_smi"
 

@@ -8,7 +8,7 @@ import re
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.topology import tool_text as tool
-from hpclaunch.topology.partial import GpuFact, Partial, settle_numa
+from hpclaunch.topology.node_topology import GpuFact, Partial, settle_numa
 
 KIND = "rocm_smi"
 

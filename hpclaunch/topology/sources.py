@@ -9,14 +9,12 @@ from typing import cast
 import msgspec
 
 from hpclaunch.cpuset import CpuSet, format_cpu_list
-from hpclaunch.errors import BadInputError
-from hpclaunch.package_data import note_text
+from hpclaunch.errors import BadInputError, note_text
 from hpclaunch.plural import counted
 from hpclaunch.topology import sysfs
 from hpclaunch.topology.derive import number_l3
 from hpclaunch.topology.merge_sources import merge
-from hpclaunch.topology.node_topology import Core, Gpu, NodeTopology, numa_differs
-from hpclaunch.topology.partial import Partial
+from hpclaunch.topology.node_topology import Core, Gpu, NodeTopology, Partial, numa_differs
 from hpclaunch.topology.source_kinds import SOURCE_KINDS
 from hpclaunch.topology.tool_text import MAX_CHARS
 

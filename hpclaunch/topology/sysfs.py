@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 from hpclaunch.cpuset import MAX_CPU, CpuSet, parse_cpu_list, parse_mask
 from hpclaunch.errors import BadInputError
-from hpclaunch.topology.node_topology import Core, Nic, NumaNode
-from hpclaunch.topology.partial import GpuFact, Partial
+from hpclaunch.topology.node_topology import Core, GpuFact, Nic, NumaNode, Partial
 from hpclaunch.topology.pci_devices import GPU_CLASSES, gpu_vendor, note_of_others
 from hpclaunch.topology.tool_text import MAX_NUMA, Line, bus_id, cpu_list, whole_number
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import msgspec
 
-from hpclaunch.errors import BadInputError, HpclaunchError, RefusedError
+from hpclaunch.errors import BadInputError, HpclaunchError, RefusedError, note_text
 from hpclaunch.host.host_interface import Host
 from hpclaunch.job import binding_report, follow_job, job_end, refresh
 from hpclaunch.job.record import JobRecord
 from hpclaunch.observe.job_timelines import bound_places, brought, read_timelines, timeline_files, timeline_of
-from hpclaunch.package_data import note_text, shell_words
+from hpclaunch.package_data import shell_words
 from hpclaunch.scheduler.registry import get_scheduler
 from hpclaunch.scheduler.scheduler_interface import FINAL_STATES, AccountedJob, Scheduler
 from hpclaunch.text_table import to_stderr

@@ -7,15 +7,14 @@ from typing import Any
 
 import msgspec
 
+from hpclaunch.errors import note_text
 from hpclaunch.job.binding_report import RankReport, readable_cpus
 from hpclaunch.job.job_documents import BindingDocument
 from hpclaunch.job.record import JobRecord
-from hpclaunch.package_data import note_text
 from hpclaunch.plan.layout import cost_of
-from hpclaunch.plural import counted
+from hpclaunch.plural import counted, format_bytes, rounded
 from hpclaunch.scheduler.scheduler_interface import AccountedJob, array_state
 from hpclaunch.site.schema import Billing
-from hpclaunch.units import format_bytes, rounded
 from hpclaunch.usage import report_documents
 from hpclaunch.usage.gather_report import JobFacts, Progress
 from hpclaunch.usage.next_request import next_requests

@@ -6,10 +6,9 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from hpclaunch.package_data import case_texts
-from hpclaunch.plural import counted, listed
+from hpclaunch.errors import case_texts
+from hpclaunch.plural import counted, format_bytes, listed
 from hpclaunch.scheduler.scheduler_interface import JobState
-from hpclaunch.units import format_bytes
 from hpclaunch.usage.node_samples import GIB
 from hpclaunch.usage.node_use import others_busy
 from hpclaunch.usage.report_documents import (

@@ -12,8 +12,7 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.topology import merge_sources
 from hpclaunch.topology.derive import l3_blocks, number_l3, pair_threads
 from hpclaunch.topology.merge_sources import merge
-from hpclaunch.topology.node_topology import Core, NodeTopology, NumaNode
-from hpclaunch.topology.partial import Partial
+from hpclaunch.topology.node_topology import Core, NodeTopology, NumaNode, Partial
 from tests.in_one_test import in_one_test
 
 HALVES = [frozenset((0, 1, 4, 5)), frozenset((2, 3, 6, 7))]

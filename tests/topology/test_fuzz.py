@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.topology.merge_sources import merge
-from hpclaunch.topology.partial import Partial
+from hpclaunch.topology.node_topology import Partial
 from hpclaunch.topology.sources import KINDS
 from tests.how_much import examples
 from tests.topology import machines

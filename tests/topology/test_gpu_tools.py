@@ -8,7 +8,7 @@ import pytest
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.topology import amd_smi, nvidia_smi, rocm_smi
-from hpclaunch.topology.partial import Partial
+from hpclaunch.topology.node_topology import Partial
 from tests.in_one_test import in_one_test
 from tests.topology import machines
 

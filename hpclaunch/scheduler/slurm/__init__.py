@@ -16,8 +16,7 @@ from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.package_data import text_beside
 from hpclaunch.plural import listed
 from hpclaunch.scheduler import scheduler_interface
-from hpclaunch.scheduler.job_header import Line, Resources
-from hpclaunch.scheduler.launcher import Launch, Launcher, Mpiexec
+from hpclaunch.scheduler.job_header import Launch, Launcher, Line, Mpiexec, Resources
 from hpclaunch.scheduler.slurm.slurm_accounting import LOOK, accounting_query, parse_accounting
 
 _EACH_NODE = (

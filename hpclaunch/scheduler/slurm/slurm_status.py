@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from hpclaunch.command_result import CommandResult
-from hpclaunch.errors import RefusedError
-from hpclaunch.package_data import note_text
+from hpclaunch.errors import RefusedError, note_text
 from hpclaunch.scheduler import scheduler_interface
 from hpclaunch.scheduler.scheduler_interface import JobIdentity, JobStatus, iso_time, own_words, state_words
 

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from hpclaunch.lint.known_variables import SYSTEM, TABLE
 from hpclaunch.shell import shell_syntax
+from hpclaunch.shell.shell_reader import DECLARING
 from hpclaunch.shell.shell_syntax import Assignment, Block, Command, Part, Path, Shell, Word, variable_name
 
 MAX_CHARS = 20_000
@@ -23,7 +24,6 @@ MOST_VALUES = 8
 """Values of a word that are told apart; one with more is not known."""
 _DEPTH = 30
 _MOST_NESTED = 40
-DECLARING = frozenset({"export", "declare", "typeset", "local", "readonly"})
 _SCHEDULER = re.compile("|".join(TABLE["by_schedulers"]))
 _ENVIRONMENT = re.compile("|".join(TABLE["of_environments"]))
 _Text = TypeVar("_Text")

@@ -16,8 +16,7 @@ from hpclaunch.lint.shell_variables import MAX_CHARS
 from hpclaunch.package_data import package_table
 from hpclaunch.scheduler.directive_reader import DirectiveReader, Fact
 from hpclaunch.shell.arithmetic import bounds
-from hpclaunch.shell.braces import in_braces
-from hpclaunch.shell.shell_reader import reread
+from hpclaunch.shell.shell_reader import words_in_braces
 from hpclaunch.shell.shell_syntax import Assignment, Part, Word, text_part, variable_name
 
 _MOST_STEPS = 400
@@ -116,8 +115,7 @@ class Values:
         """Return what a word becomes on a command line: bash splits what is not quoted."""
         if re.fullmatch(r"\"?\$(?:[@*]|\{[@*][^}]*\})\"?", word.raw):
             return []  # the arguments of the script itself
-        texts = in_braces(word.raw, f"${{{UNREADABLE}}}")
-        words = [word] if texts == [word.raw] else [reread(word, text) for text in texts if text]
+        words = words_in_braces(word, f"${{{UNREADABLE}}}")
         return [value for each in words for value in self._fields(each)]
 
     def _fields(self, word: Word) -> list[Value]:

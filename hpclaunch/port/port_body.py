@@ -8,7 +8,6 @@ from itertools import chain
 from hpclaunch.lint.bind_lists import is_list
 from hpclaunch.lint.known_variables import INFORMATION_COMMANDS
 from hpclaunch.lint.launch_lines import Launch
-from hpclaunch.lint.shell_variables import DECLARING
 from hpclaunch.plan.script_commands import program_at
 from hpclaunch.plan.software_choice import ready_software
 from hpclaunch.port.foreign_values import UNREADABLE, WORDS, Value, option_pairs, texts_of
@@ -19,6 +18,7 @@ from hpclaunch.port.port_state import Port, decided
 from hpclaunch.port.port_variables import fill_in, group_of, port_variable
 from hpclaunch.port.ported_command import inner_launcher
 from hpclaunch.scheduler.directive_readers import is_directive_like
+from hpclaunch.shell.shell_reader import DECLARING
 from hpclaunch.shell.shell_syntax import Assignment, Command, Word, assignment_in, is_assignment
 from hpclaunch.site.schema import Environment
 from hpclaunch.software.contradictions import contradictions, unusable

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from hpclaunch.shell import shell_syntax
+from hpclaunch.shell.braces import in_braces
 from hpclaunch.shell.shell_syntax import ASSIGNMENT, Block, Command, Part, Path, Redirect, Ref, Shell, Word
 
 MAX_DEPTH = 40
@@ -19,6 +20,7 @@ MAX_DEPTH = 40
 _MAX_LEVEL = 3
 """Scripts that a script gives to another shell, in each other."""
 _SHELLS = frozenset({"sh", "bash", "dash", "ksh", "zsh"})
+DECLARING = frozenset({"export", "declare", "typeset", "local", "readonly"})
 _SHELL_OPTION = re.compile(r"[-+][A-Za-z-]+")
 _BLANKS = " \t\r"
 _META = frozenset(" \t\r\n;&|<>()")
@@ -65,6 +67,12 @@ def reread(word: Word, raw: str) -> Word:
     """Return a word with another text in its place."""
     reader = _Reader(raw, [word.start] * (len(raw) + 1), [], ())
     return replace(word, raw=raw, parts=reader.word(array=False).parts)
+
+
+def words_in_braces(word: Word, too_many: str) -> list[Word]:
+    """Return the words that bash makes of one by its braces; ``too_many``: a text for those."""
+    texts = in_braces(word.raw, too_many)
+    return [word] if texts == [word.raw] else [reread(word, text) for text in texts if text]
 
 
 def _read(text: str, offsets: Sequence[int], newlines: list[int], path: Path, level: int) -> Shell:
@@ -623,6 +631,8 @@ class _ListState:
         match = ASSIGNMENT.match(word.raw)
         if match and not command.words:
             command.assignments.append(shell_syntax.assignment_in(word, path=command.path))
+        elif command.name in DECLARING and not any(part.kind == "array" for part in word.parts):
+            command.words += words_in_braces(word, word.raw)  # as of each argument, not of NAME=value alone
         else:
             command.words.append(word)
         command.end = word.end

@@ -8,8 +8,10 @@ import csv
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
+import msgspec
+
+from hpclaunch.package_data import text_beside
 from hpclaunch.topology.tool_text import bus_id
 
 GIB = 1 << 30
@@ -203,7 +205,7 @@ def _whole(text: str | None, unit: int = 1) -> int | None:
     return None if number is None else int(number * unit)
 
 
-class _Columns(NamedTuple):
+class _Columns(msgspec.Struct, frozen=True, kw_only=True):
     """The columns of a tool's table; of several (regular expressions) the first that holds something."""
 
     names: tuple[str, ...]
@@ -229,19 +231,7 @@ class _Columns(NamedTuple):
 
 _NVIDIA_SMI = ("pci.bus_id", "utilization.gpu", "memory.used", "memory.total", "power.draw")
 """What the sampler asks for (--query-gpu); no line with these names precedes the table."""
-_TOOLS = {
-    "nvidia-smi": _Columns(("pci.bus_id",), *_NVIDIA_SMI[1:]),
-    # amd-smi names it MB and divides by 1024 x 1024 (amdsmi_commands.py of ROCm 6)
-    "amd-smi": _Columns(("gpu",), "gfx_activity", "used_vram", "total_vram", "^(current_)?socket_power$"),
-    "rocm-smi": _Columns(
-        ("PCI Bus", "device"),
-        "GPU use (%)",
-        "VRAM Total Used Memory (B)",
-        "VRAM Total Memory (B)",
-        r"Package Power \(W\)",
-        unit=1,
-    ),
-}
+_TOOLS = msgspec.json.decode(text_beside(__file__, "gpu_tools.json"), type=dict[str, _Columns])
 
 
 def intervals(run: NodeRun) -> Iterator[tuple[NodeSample, NodeSample]]:

@@ -63,16 +63,12 @@ def read_shell(text: str) -> Shell:
     return shell
 
 
-def reread(word: Word, raw: str) -> Word:
-    """Return a word with another text in its place."""
-    reader = _Reader(raw, [word.start] * (len(raw) + 1), [], ())
-    return replace(word, raw=raw, parts=reader.word(array=False).parts)
-
-
 def words_in_braces(word: Word, too_many: str) -> list[Word]:
     """Return the words that bash makes of one by its braces; ``too_many``: a text for those."""
     texts = in_braces(word.raw, too_many)
-    return [word] if texts == [word.raw] else [reread(word, text) for text in texts if text]
+    readers = [_Reader(text, [word.start] * (len(text) + 1), [], ()) for text in texts if text]
+    again = [replace(word, raw=one.text, parts=one.word(array=False).parts) for one in readers]
+    return [word] if texts == [word.raw] else again
 
 
 def _read(text: str, offsets: Sequence[int], newlines: list[int], path: Path, level: int) -> Shell:

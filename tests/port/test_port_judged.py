@@ -824,6 +824,29 @@ def test_a_list_in_braces_is_words_as_bash_makes_them(words: str, command: tuple
     assert port(f"{NO_GPUS}srun ./a {words}\n", None, "polaris").settings["command"] == ("./a", *command)
 
 
+@in_one_test(
+    "words, env",
+    [
+        ("X={a,b}", {"X": "b"}),  # two words, of which the last one holds
+        ("{A,B}_X=1", {"A_X": "1", "B_X": "1"}),
+        ('X="{a,b}"', {"X": "{a,b}"}),
+        ("X='{a,b}'", {"X": "{a,b}"}),
+        ("X=a{b}", {"X": "a{b}"}),
+    ],
+)
+def test_braces_in_an_argument_of_export_are_words_as_bash_makes_them(
+    words: str, env: dict[str, str]
+) -> None:
+    assert port(f"{NO_GPUS}export {words}\nsrun ./a\n", None, "polaris").settings["env"] == env
+
+
+@in_one_test(
+    "lines, word", [("X={a,b}\nsrun ./a $X", "{a,b}"), ("declare -x X=({a,b})\nsrun ./a ${X[1]}", "b")]
+)
+def test_braces_stay_in_a_plain_assignment_and_are_items_of_an_array(lines: str, word: str) -> None:
+    assert port(f"{NO_GPUS}{lines}\n", None, "polaris").settings["command"] == ("./a", word)
+
+
 @in_one_test("quotes, command", [('"', ("--name", "c d")), ("", ("--name", "c", "d"))])
 def test_items_of_an_array_are_split_unless_quotes_hold_them(quotes: str, command: tuple[str, ...]) -> None:
     text = f'{NO_GPUS}A=(--name "c d")\nsrun ./a {quotes}${{A[@]}}{quotes}\n'

@@ -19,7 +19,7 @@ NAMES = {*registry.KINDS, "lsf", "flux"}
 EXCEPTIONS = {
     "check/io_advice.py:local": "a place in texts: the folder on the node",
     "lint/launch_lines.py:flux": "a word of a script: the program whose subcommand starts ranks",
-    "lint/shell_variables.py:local": "the word of bash that declares a variable",
+    "shell/shell_reader.py:local": "the word of bash that declares a variable",
 }
 
 

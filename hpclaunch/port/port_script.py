@@ -133,7 +133,8 @@ def _check_starts(port: Port) -> None:
     """Refuse a script that only submits others: those are to be ported."""
     found = [one for one in port.script.commands if one.name in SUBMIT_COMMANDS]
     text = "\n".join(port.script.text[one.start : one.end] for one in found)
-    scripts = ", ".join(dict.fromkeys(re.findall(WORDS["a script"], text)))
+    texts = ["its here-documents, as files"] * bool(found and re.search(WORDS["a header"], port.script.text))
+    scripts = ", ".join([*dict.fromkeys(re.findall(WORDS["a script"], text)), *texts])
     if scripts and port.launch is None and not port.script.directives:
         raise BadInputError.case("port: submits", at=at_lines(one.line for one in found), scripts=scripts)
 
@@ -175,8 +176,9 @@ def _with_nodes(
     there = msgspec.structs.replace(found, nodes=used, gpus=each and each * used)
     if used > nodes:  # started by hand on each node, with the node's number
         return there, [task("nodes of one", line=launch.line, nodes=used, each=nodes)]
-    alone = used == 1 and launch.launcher in ("torchrun", "python")  # which run on the first node
-    return there if alone else found, []
+    if used == 1 and launch.launcher in ("torchrun", "python"):  # which run on the first node
+        return there, []
+    return found, [task("nodes apart", line=launch.line, nodes=nodes)] * (used == 1)
 
 
 def _with_workers(found: SourceSizes, command: PortedCommand, gpus_there: int | None) -> SourceSizes:

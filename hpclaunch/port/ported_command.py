@@ -247,7 +247,8 @@ def _without_container(found: PortedCommand, target: str) -> PortedCommand:
     if texts[:1] == ["singularity_wrapper"] and texts[1:2] in (["exec"], ["run"]):
         to_do = "container: singularity_wrapper takes the image of a module there: name it in container"
         return found.but(words=found.words[2:], to_do=to_do)
-    runtime = RUNTIMES.get(PurePosixPath(texts[0]).name) if texts else None
+    program = PurePosixPath(texts[0]).name if texts else ""
+    runtime = RUNTIMES.get(WORDS["runtimes read as"].get(program, program))
     if runtime is None or not runtime.flags:
         return found
     if runtime.verbs and (len(texts) < 2 or texts[1] not in runtime.verbs):

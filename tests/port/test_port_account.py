@@ -204,3 +204,14 @@ def test_paths_inside_of_words_are_named() -> None:
 
 def test_a_file_that_the_text_of_a_shell_writes_is_named() -> None:
     assert "out.$SLURM_PROCID, which line 4 reads" in to_do("srun sh -c './a > out.$SLURM_PROCID'\n./b out.*")
+
+
+@in_one_test(
+    "options", ["--nproc_per_node=8", "--standalone --nproc_per_node=8", "--nnodes=1 --nproc_per_node=8"]
+)
+def test_trainings_apart_that_become_one_are_named(options: str) -> None:
+    """Each node of srun has workers of its own, where torchrun is for one node."""
+    texts = [f"{SLURM}{start} train.py\n" for start in (f"srun torchrun {options}", f"torchrun {options}")]
+    apart, alone = ("\n".join(port(text).to_do) for text in texts)
+    assert "nodes: line 3 starts the workers of one node on each of 2" in apart
+    assert "on each of" not in alone

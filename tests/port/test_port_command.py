@@ -120,3 +120,13 @@ def test_an_output_that_is_no_folder() -> None:
     answer = port(MASKS, "--to", "polaris", "--output", "file/below")
     assert answer.exit_code == 3
     assert "name a folder that can be written" in answer.stderr
+
+
+@in_one_test("submit, code", [("sbatch <<EOF", 3), ("cat <<EOF | sbatch", 3), ("cat > job.txt <<EOF", 0)])
+def test_a_text_that_is_submitted_is_to_be_ported_by_itself(submit: str, code: int) -> None:
+    Path("a.sh").write_text(f"#!/bin/bash\n{submit}\n#!/bin/bash\n#SBATCH --nodes=2\nsrun ./a\nEOF\n")
+    answer = port("a.sh", "--to", "polaris")
+    assert answer.exit_code == code
+    assert ("only submits jobs" in answer.output and "its here-documents, as files" in answer.output) == bool(
+        code
+    )

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, pairwise, takewhile
+from operator import attrgetter
 from typing import TypeVar
 
 from hpclaunch.lint.known_variables import SYSTEM, TABLE
@@ -384,9 +385,9 @@ def _behind(
 
 def _may_reach(one: Assignment, offset: int, path: Path) -> bool:
     """Tell whether a place may see an assignment: not from a subshell, another branch, or behind ``exit``."""
-    if any(block.kind in _LOOPS for block, _ in set(one.path) & set(path)):
-        return True
     own, here = [step for step in one.path if step not in path], dict(path)
+    if any(block.kind in _LOOPS for block, _ in set(one.path) & set(path)):
+        return "(" not in map(attrgetter("kind"), dict(own))
     functions = {block for block in here if block.kind == "function"}
     before = one.offset < offset or bool(functions - dict(one.path).keys())
     return before and not any(_is_cut_off(block, branch, here) for block, branch in own)

@@ -175,6 +175,7 @@ def check_values(variables: Variables, raw: str, command: Command, words: list[s
         "L=('')\nuse @@ \"${L[@]}\"",
         "A=' y '\nuse @@ x$A'z' ${A}z",
         'L=(a \'b c\')\nM=()\nuse @@ x"${L[@]}"y ${L[@]} "${M[@]}"',
+        "A=\nfor i in 1; do\nbash -c 'A=1'\n(A=2)\nuse @@ $A\ndone",
     ],
 )
 def test_the_words_of_scripts_that_were_read_wrong(script: str) -> None:

@@ -162,11 +162,8 @@ def _gets_cpus(context: Context) -> bool:
     by_steps = [launch for launch in started if launch.by_launcher and launch.launcher != "torchrun"]
     whole = bool(context.owns_node) or any(one.role == "exclusive" for one in context.directives)
     all_of_a_node = whole and (not by_steps or context.profile is None)
-    return all_of_a_node or any(map(_gives_cpus, context.script.launches))
-
-
-def _gives_cpus(launch: Launch) -> bool:
-    return launch.option("cpus-per-task", "cpus-per-gpu") is not None or bind_option(launch) is not None
+    gives = ("cpus-per-task", "cpus-per-gpu", "cpu-bind", "cpu_bind")
+    return all_of_a_node or any(one.option(*gives) for one in context.script.launches)
 
 
 def _asks_for_cpus(context: Context) -> bool:

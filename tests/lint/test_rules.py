@@ -413,3 +413,24 @@ def test_lint_and_the_environment_have_one_table_of_cuda_and_gpus() -> None:
     for version, rules in ((first, set[str]()), (f"{major}.{int(minor) - 1}", {"cuda-too-old-for-gpu"})):
         found = findings(f"#!/bin/bash\nmodule load CUDA/{version}.0\n", "olivia")
         assert {each.rule for each in found if each.rule.startswith("cuda")} == rules
+
+
+@pytest.mark.parametrize(
+    ("lines", "rule", "severity"),
+    [
+        # One field may have been forgotten, several are those of a template.
+        ("#SBATCH -A <project>\nsrun ./app\n", "placeholder", "warning"),
+        ("#SBATCH -A <project>\n#SBATCH -p <partition>\nsrun ./app\n", "placeholder", "note"),
+        # The environment may have the variable.
+        ('srun ./app "${DATA:-/path/to/data}"\n', "placeholder", "note"),
+        ("srun ./app\necho done\n", "status-lost", "warning"),
+        # As the author has written it.
+        ("srun ./app\nexit 0\n", "status-lost", "note"),
+        ("#PBS -o $HOME/out\n#PBS -l nodes=1\nmpiexec ./app\n", "directive-variable", "note"),
+        ("#PBS -o $HOME/out\n#PBS -l select=1\nmpiexec ./app\n", "directive-variable", "error"),
+    ],
+)
+def test_a_severity_depends_on_the_lines_around(lines: str, rule: str, severity: str) -> None:
+    start = "" if lines.startswith("#PBS") else "#SBATCH --time=10\n"
+    found = findings(f"#!/bin/bash\n{start}{lines}", "unknown")
+    assert {one.severity for one in found if one.rule == rule} == {severity}

@@ -214,7 +214,8 @@ def placeholder(context: Context) -> Iterator[Violation]:
     lines = sorted(texts, key=lambda line: (line not in fails, line))
     if lines:
         message = f"{texts[lines[0]]} is to be filled in{also_at(lines)}"
-        yield Violation(lines[0], message, severity="warning" if fails else None)
+        # Several are those of a template, one may have been forgotten.
+        yield Violation(lines[0], message, severity="warning" if fails and len(lines) == 1 else None)
 
 
 def _is_default(script: Script, line: int, text: str) -> bool:

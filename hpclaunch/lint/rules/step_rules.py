@@ -483,7 +483,9 @@ def status_lost(context: Context) -> Iterator[Violation]:
     if later and _is_plain(launch.command, later) and all(map(_hides, later)) and not read:
         by = f"{later[-1].name} on line {later[-1].line}"
         remedy = "write `wait $PID || exit` for each" if launch.command.after == "&" else None
-        yield Violation(launch.line, f"the status of {launch.name} is lost: {by} ends the script", remedy)
+        meant: Severity | None = "note" if later[-1].name == "exit" else None
+        message = f"the status of {launch.name} is lost: {by} ends the script"
+        yield Violation(launch.line, message, remedy, meant)
 
 
 def _after(script: Script, command: Command) -> list[Command]:

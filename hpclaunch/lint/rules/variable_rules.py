@@ -58,7 +58,8 @@ def _any_may_be_set(script: Script) -> bool:
     """Tell whether other files, or the environment that is passed on purpose, may set any variable."""
     given = "\n".join(one.text for one in script.active_directives)
     passed = re.search(TABLE["passes_all"], given) is not None
-    return passed or script.variables.sources_unknown or script.language == "csh"
+    unsure = script.language == "csh" or script.shell.misplaced  # behind an error of syntax all is doubtful
+    return passed or script.variables.sources_unknown or bool(unsure)
 
 
 def _if_sure(script: Script, ref: Ref) -> Severity | None:
@@ -364,6 +365,8 @@ def continuation_missing(context: Context) -> Iterator[Violation]:
     before: Command | None = None
     for command in script.commands:
         if _is_option(script, command):
+            if before is not None and _is_option(script, before):
+                continue  # said already
             message = f"the shell takes {command.name} for a program: the line before does not go on here"
             yield Violation(command.line, message)
         elif before is not None and _was_meant_to_go_on(script, before, command):

@@ -176,7 +176,8 @@ def _unread_sizes(port: Port) -> Iterator[str]:
         if subject in WORDS["numbers"] and one.line not in read:
             yield task("number unread", at=at, text=one.text)
         if subject in WORDS["sizes with words"] and (lost := _lost_words(port, (one.value or "").lower())):
-            yield task("lost words", at=at, words=", ".join(lost), text=one.text, here=port.here)
+            words = ", ".join(lost).replace("ompthreads", "ompthreads (set OMP_NUM_THREADS in env)")
+            yield task("lost words", at=at, words=words, text=one.text, here=port.here)
 
 
 def _lost_words(port: Port, value: str) -> list[str]:

@@ -89,3 +89,17 @@ def test_each_way_to_name_a_project_is_one_account_to_fill_in(line: str, named: 
     assert ("account" in ported.settings) is named
     assert str(ported.to_do).count("is a placeholder: fill in your account") == named
     assert "account: none" not in str(ported.report)
+
+
+@in_one_test(
+    "line, of_threads",
+    [
+        ('#BSUB -R "rusage[mem=64000]"', False),
+        ("#PBS -l select=1:ncpus=16:ompthreads=16", True),
+        ("#PBS -l select=1:ncpus=16:mem=9000gb", False),
+    ],
+)
+def test_threads_are_named_only_where_a_directive_says_some(line: str, of_threads: bool) -> None:
+    said = to_do(f"#!/bin/bash\n{line}\nmpirun -n 4 ./a\n")
+    assert "no part of the job file says it" in said
+    assert ("set OMP_NUM_THREADS in env" in said) is of_threads

@@ -17,7 +17,7 @@ from hpclaunch.port.port_directives import binding_verdict
 from hpclaunch.port.port_state import Port, decided
 from hpclaunch.port.port_variables import fill_in, group_of, port_variable
 from hpclaunch.port.ported_command import inner_launcher
-from hpclaunch.scheduler.directive_readers import is_directive_like
+from hpclaunch.scheduler.directive_readers import SUBMIT_COMMANDS, is_directive_like
 from hpclaunch.shell.shell_reader import DECLARING
 from hpclaunch.shell.shell_syntax import Assignment, Command, Word, assignment_in, is_assignment
 from hpclaunch.site.schema import Environment
@@ -61,7 +61,8 @@ def _of_command(port: Port, command: Command, own: dict[int, str]) -> Iterator[J
     elif not command.depth:
         yield from _judge(port, command, own)
     elif _writes_to(command) or not _only_reads(port, command):
-        yield Judged(port.lines_of(command), port.says("inner command", name=command.name))
+        case = "submits a job" if command.name in SUBMIT_COMMANDS else "inner command"
+        yield Judged(port.lines_of(command), port.says(case, name=command.name))
 
 
 def port_rest(port: Port, known: set[int]) -> Iterator[Judged]:
@@ -256,7 +257,8 @@ def _command(port: Port, command: Command, name: str) -> Verdict:
         return port.says("prints or waits")
     if port.alone and _is_program(port, command):
         return port.says("other program", line=port.launch_line)
-    return port.says("makes folders" if name == "mkdir" else "no place")
+    submits = re.search(WORDS["function that submits"].format(name=re.escape(name)), port.script.text)
+    return port.says("submits a job" if submits else "makes folders" if name == "mkdir" else "no place")
 
 
 def _prints(command: Command) -> bool:

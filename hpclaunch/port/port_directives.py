@@ -200,7 +200,7 @@ def _with_array(port: Port, array: str | None, directive: Directive) -> Verdict:
         array_indices(array or "", port.scheduler)
     except BadInputError as error:
         return port.says("fault", fault=f"{directive.text}: {error.message.partition(': ')[2]}")
-    said = f"array: {array} ({port.target_words.write_array(array or '')})"
+    said = f"array: {array} ({port.target_words.array_form.format(array)})"
     return port.rewritten(said).setting(array=array)
 
 

@@ -177,8 +177,7 @@ class DirectiveReader(msgspec.Struct, frozen=True, kw_only=True):
     file_of_slots: bool = False
     dashes: str = "--"
     read_array: Callable[[str], str | None] = lambda text: text or None
-    write_array: Callable[[str], str] = lambda text: text
-    read_after: Callable[[str], After | None] = lambda text: None
+    array_form: str = "{}"
     read_name: Callable[[str], str] = lambda text: text
 
     @staticmethod
@@ -206,6 +205,12 @@ class DirectiveReader(msgspec.Struct, frozen=True, kw_only=True):
         """Return options that the plan sets (separated by blanks) -> the option of ``submit`` instead, or
         subject -> the answer at a site with this scheduler where no option is about it."""
         return _table(self.kind, part)
+
+    def read_after(self, text: str) -> After | None:
+        """Return the jobs that must end first; None: a job file has no word for their kinds of end."""
+        form = _table(self.kind, "after")
+        ids = re.findall(form["id"], text) if form and re.fullmatch(form["form"], text.strip()) else None
+        return None if ids is None else After(tuple(ids), re.search(form["any end"], text) is not None)
 
     def read_mail(self, name: str, value: str) -> dict[str, set[MailEvent]]:
         """Return the words of an option for mail, each with its events: none, where it means another one."""
@@ -246,14 +251,6 @@ def _table(kind: str, part: str) -> dict[Any, str]:
 def word_table(kind: str, part: str) -> dict[str, Any]:
     """Return a part of ``KIND/words.yaml``: name of an option or a variable -> what it is about."""
     return {name: about for about, names in _table(kind, part).items() for name in names.split()}
-
-
-def read_after_ok(text: str) -> After | None:
-    """Read ``afterok:1:2``; several kinds, and singleton, cannot be said in one word of a job file."""
-    match = re.fullmatch(r"(after(?:ok|any)):([\w:.\[\]-]+)", text.strip())
-    if match is None:
-        return None
-    return After(tuple(filter(None, match[2].split(":"))), match[1] == "afterany")
 
 
 # Escaped signs, texts in quotes, and what may be a comment or a field.

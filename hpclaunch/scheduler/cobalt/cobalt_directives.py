@@ -24,13 +24,7 @@ def cobalt_time_s(text: str) -> int | None:
     return (int(match[2]) * 60 + int(match[3])) * 60 + int(match[4])
 
 
-def _read_after(text: str) -> directive_reader.After | None:
-    match = re.fullmatch(r"\d+(:\d+)*", text.strip())
-    return directive_reader.After(tuple(text.strip().split(":")), False) if match else None
-
-
 DIRECTIVES = directive_reader.DirectiveReader(
     **directive_reader.gnu_facts("cobalt"),
     requested=_requested,
-    read_after=_read_after,
 )

@@ -29,5 +29,4 @@ def flux_time_s(text: str, usual: str = "m") -> int | None:
 DIRECTIVES = directive_reader.DirectiveReader(
     **directive_reader.gnu_facts("flux"),
     requested=_requested,
-    read_after=directive_reader.read_after_ok,
 )

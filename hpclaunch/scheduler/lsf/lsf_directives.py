@@ -56,17 +56,6 @@ def _read_array(name: str) -> str | None:
     return f"{match[1]}{match[2] or ''}" if match else None
 
 
-def _read_after(text: str) -> directive_reader.After | None:
-    parts = [part.strip() for part in text.strip("\"' ").split("&&")]
-    matches = [re.fullmatch(r"(done|ended)\((\d+)\)|(\d+)", part) for part in parts]
-    kinds = {match[1] or "done" for match in matches if match}
-    if not parts or None in matches or len(kinds) != 1:
-        return None
-    return directive_reader.After(
-        tuple(match[2] or match[3] for match in matches if match), kinds == {"ended"}
-    )
-
-
 DIRECTIVES = directive_reader.DirectiveReader(
     **directive_reader.DirectiveReader.facts("lsf"),
     read=lambda words: (
@@ -74,9 +63,6 @@ DIRECTIVES = directive_reader.DirectiveReader(
         for option in directive_reader.word_options(words, _VALUES, _JOINED)
     ),
     requested=_requested,
-    dashes="-",
     read_array=_read_array,
-    write_array=lambda text: f"-J NAME[{text}]",
-    read_after=_read_after,
     read_name=lambda text: re.sub(r"\[.*", "", text),
 )

@@ -118,7 +118,4 @@ DIRECTIVES = directive_reader.DirectiveReader(
     **directive_reader.DirectiveReader.facts("pbs"),
     read=_read,
     requested=_requested,
-    dashes="-",
-    write_array=lambda text: f"-J {text}",
-    read_after=lambda text: directive_reader.read_after_ok(text.removeprefix("depend=")),
 )

@@ -47,18 +47,9 @@ def _slots(text: str) -> int | None:
     return directive_reader.whole_number(text.split()[-1].split("-")[-1]) if text.split() else None
 
 
-def _read_after(text: str) -> directive_reader.After | None:
-    """Read ``-hold_jid 12,13``: they must have ended, in any state."""
-    ids = tuple(text.strip().split(","))
-    return directive_reader.After(ids, True) if all(re.fullmatch(r"\d+", each) for each in ids) else None
-
-
 DIRECTIVES = directive_reader.DirectiveReader(
     **directive_reader.DirectiveReader.facts("sge"),
     read=_read,
     requested=_requested,
     known_options=frozenset(_VALUES),
-    dashes="-",
-    write_array=lambda text: f"-t {text}",
-    read_after=_read_after,
 )

@@ -64,8 +64,6 @@ DIRECTIVES = directive_reader.DirectiveReader(
         "slurm", separators=directive_reader.COMPONENT_SEPARATORS, equals_is_value=True
     ),
     requested=_requested,
-    write_array=lambda text: f"--array={text}",
-    read_after=directive_reader.read_after_ok,
 )
 
 _TABLE = msgspec.json.decode(text_beside(__file__, "variables.json"))

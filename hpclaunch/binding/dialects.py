@@ -6,6 +6,7 @@ Each list has one entry per rank: Slurm silently starts again at the front of a 
 
 import shlex
 from collections.abc import Callable
+from itertools import product
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -92,18 +93,11 @@ def _logical_cores(topology: NodeTopology) -> dict[int, int]:
 
 
 def _in_usual_order(topology: NodeTopology, cores: list[Core]) -> list[Core]:
-    numa_start: dict[int | None, int] = {}
-    l3_start: dict[int | None, int] = {}
-    socket_start: dict[int | None, int] = {}
-    for core in topology.cores:
-        numa_start.setdefault(core.numa, core.cpus[0])
-        l3_start.setdefault(core.l3, core.cpus[0])
-        socket_start.setdefault(core.socket, core.cpus[0])
-
-    def place(core: Core) -> tuple[int, ...]:
-        return socket_start[core.socket], numa_start[core.numa], l3_start[core.l3], core.cpus[0]
-
-    return sorted(cores, key=place)
+    parts = ("socket", "numa", "l3")
+    at: dict[tuple[str, int | None], int] = {}  # part -> its first CPU
+    for core, part in product(topology.cores, parts):
+        at.setdefault((part, getattr(core, part)), core.cpus[0])
+    return sorted(cores, key=lambda core: (*(at[part, getattr(core, part)] for part in parts), core.cpus[0]))
 
 
 def numactl(binding: NodeBinding) -> str:

@@ -9,9 +9,10 @@ import msgspec
 
 from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.lint.launch_lines import LAUNCHERS
+from hpclaunch.plan.request_rules import array_indices
 from hpclaunch.plural import counted
 from hpclaunch.port.foreign_values import ARGUMENT, WORDS, Value, adds_in_block, option_pairs, texts_of
-from hpclaunch.port.job_sizes import usable_cores
+from hpclaunch.port.job_sizes import fit_queue, usable_cores
 from hpclaunch.port.line_report import Judged, at_lines, task, undecided
 from hpclaunch.port.port_body import content_lines, leaves, names_in_launch, used_names
 from hpclaunch.port.port_directives import least_memory, words_of_nodes
@@ -69,6 +70,23 @@ def read_by_programs(port: Port, settings: Mapping[str, Any]) -> Iterator[str]: 
     }
     texts = {"index": ", ".join(index), "names": ", ".join(names), "own": ", ".join(own), "cores": str(cores)}
     yield from (task(case, port=port, **texts) for case, holds in cases.items() if holds)
+    yield from _idle_gpus(port, settings.get("array"))
+
+
+def _idle_gpus(port: Port, array: str | None) -> Iterator[str]:
+    """Yield that the job reserves more GPUs than its ranks have, and which queue gives parts of nodes."""
+    known, gpus = port.sizes.known, gpus_of(port.target)
+    used, nodes = known.get("tasks_per_node", 0) * known.get("gpus_per_task", 0), known.get("nodes", 1)
+    if not 0 < used < gpus:
+        return
+    shared = {name: one for name, one in port.target.queues.items() if one.gpus and not one.whole_node}
+    target = msgspec.structs.replace(port.target, queues=shared)
+    queue = fit_queue(target, nodes, number(port.requested.walltime_s))
+    case = "part" if port.target.binding.cpu == "at_start" else "own part"  # plan.layout.node_share
+    case = case if queue.name and queue.nodes is None and not queue.walltime_why else "no part"
+    times = f", in each of its {len(array_indices(array, port.scheduler))} jobs" if array else ""
+    texts = {"used": used * nodes, "reserved": gpus * nodes, "times": times, "queue": queue.name}
+    yield task(f"idle GPUs, {case}", here=port.here, **texts)
 
 
 def _reading(port: Port, names: Collection[str]) -> list[int]:

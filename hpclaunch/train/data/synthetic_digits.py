@@ -34,12 +34,9 @@ def _glyphs() -> tuple[tuple[tuple[Stroke, ...], ...], ...]:
     ways: list[list[tuple[Stroke, ...]]] = [[] for _ in range(10)]
     for line in Path(__file__).with_name("digit_strokes.txt").read_text().splitlines():
         digit, _, strokes = line.partition(": ")
-        ways[int(digit)].append(tuple(_stroke(points) for points in strokes.split(" | ")))
+        pairs = [[point.split(",") for point in points.split()] for points in strokes.split(" | ")]
+        ways[int(digit)].append(tuple(tuple((int(x), int(y)) for x, y in stroke) for stroke in pairs))
     return tuple(map(tuple, ways))
-
-
-def _stroke(points: str) -> Stroke:
-    return tuple((int(x), int(y)) for x, y in (point.split(",") for point in points.split()))
 
 
 GLYPHS = _glyphs()

@@ -1,0 +1,79 @@
+"""Facts that port states about the new job: GPUs that it reserves without a rank, and cores of a rank."""
+
+from __future__ import annotations
+
+import msgspec
+
+from hpclaunch.port.port_script import Ported, port_script
+from tests.in_one_test import in_one_test
+from tests.port.fixture_scripts import check_report, rendered
+from tests.profiles import shipped
+
+
+def port(text: str, to: str, source: str | None = None) -> Ported:
+    ported = port_script(text, shipped(source) if source else None, shipped(to))
+    check_report(text, ported)
+    rendered(ported)
+    return ported
+
+
+def facts(text: str, to: str = "lumi-g", source: str | None = None) -> str:
+    return "\n".join(port(text, to, source).notes)
+
+
+ONE = "#!/bin/bash\n#SBATCH --ntasks=1 --gpus=1 --time=0:15:00\npython main.py\n"
+PBS = "#!/bin/bash\n#PBS -l select=1:ncpus=1:ngpus=1:mem=32GB\n#PBS -l walltime=3:00:00\npython main.py\n"
+LSF = (
+    '#!/bin/bash\n#BSUB -gpu "num=1"\n#BSUB -n 8\n#BSUB -R "rusage[mem=64000]"\n#BSUB -W 8:00\npython t.py\n'
+)
+
+
+@in_one_test("text", [ONE, PBS, LSF, ONE.replace("--ntasks=1", "--mem=8G --ntasks=1")])
+def test_gpus_that_the_job_reserves_without_a_rank_are_named(text: str) -> None:
+    said = facts(text, "lumi-g")
+    assert said.count("GPUs: the ranks have 1, and the job reserves 8, since it gets whole nodes:") == 1
+    assert "small-g shares nodes, and hpclaunch on lumi-g requests whole ones" in said
+    assert (
+        facts(text, "polaris").count("the job reserves 4, since it gets whole nodes: start several runs") == 1
+    )
+    assert "workq shares nodes" in facts(text, "isambard-ai")
+
+
+def test_where_hpclaunch_requests_parts_of_nodes_the_setting_is_named() -> None:
+    ported = port(ONE, "saga-a100")
+    assert "queue: a100 with exclusive: false takes no more" in "\n".join(ported.notes)
+    settings = {**ported.settings, "exclusive": False}
+    whole, part = rendered(ported)[1], rendered(msgspec.structs.replace(ported, settings=settings))[1]
+    assert ("--gpus-per-node=4" in whole, "--gpus-per-node=1" in part) == (True, True)
+
+
+def test_idle_gpus_count_in_each_node_and_each_job_of_an_array() -> None:
+    head = "#!/bin/bash\n#SBATCH -N 3 --ntasks-per-node=2 --gpus-per-node=2 -t 10 --array=0-26%3\n"
+    assert (
+        "the ranks have 6, and the job reserves 8, since it gets whole nodes, in each of its 27 jobs"
+        in facts(head + "srun python a.py\n")
+    )
+    two = head.replace("-N 3", "-N 7").replace("ntasks-per-node=2", "ntasks-per-node=1")
+    assert "GPUs: the ranks have 14, and the job reserves 56, since" in facts(two + "srun python a.py\n")
+
+
+def test_a_shared_queue_that_does_not_take_the_job_is_not_named() -> None:
+    assert "small-g" in facts(ONE.replace("0:15:00", "2-12:00:00"))
+    many = "#!/bin/bash\n#SBATCH -N 60 -n 420 --gpus-per-task=1 -t 10\nsrun python a.py\n"
+    assert "small-g" not in facts(many)
+    assert "the job reserves 480, since it gets whole nodes: start several runs on a node" in facts(many)
+
+
+@in_one_test(
+    "text, to",
+    [
+        (ONE.replace("--gpus=1", "--gpus=8"), "lumi-g"),
+        (ONE.replace("--gpus=1", "--gpus=4"), "polaris"),
+        (ONE.replace("--ntasks=1 --gpus=1", "-n 8 --gpus=2").replace("python", "srun python"), "lumi-g"),
+        (ONE.replace("--gpus=1", ""), "lumi-g"),
+        (ONE, "generic-slurm"),
+        (ONE.replace("--ntasks=1 --gpus=1", "-N 1 --gpus=4").replace("python", "mpiexec python"), "lumi-g"),
+    ],
+)
+def test_a_job_whose_ranks_have_all_gpus_or_none_has_no_idle_ones(text: str, to: str) -> None:
+    assert "the job reserves" not in facts(text, to)

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 from hpclaunch.errors import BadInputError, HpclaunchError, RefusedError
 from hpclaunch.host.host_interface import Host, Note
 from hpclaunch.host.this_machine import open_host
-from hpclaunch.job.binding_report import BindingVerdict
-from hpclaunch.job.record import JobRecord
+from hpclaunch.job.record import BindingVerdict, JobRecord
 from hpclaunch.job.store import Store
 from hpclaunch.plural import counted
 from hpclaunch.scheduler.registry import get_scheduler

@@ -17,7 +17,7 @@ PACKAGE = ROOT / "hpclaunch"
 NAMES = {*registry.KINDS, "lsf", "flux"}
 # FILE:literal -> why it decides nothing about a scheduler.
 EXCEPTIONS = {
-    "check/io_advice.py:local": "a place in texts: the folder on the node",
+    "check/io_facts.py:local": "a place in texts: the folder on the node",
     "lint/launch_lines.py:flux": "a word of a script: the program whose subcommand starts ranks",
     "shell/shell_reader.py:local": "the word of bash that declares a variable",
 }

@@ -9,8 +9,16 @@ import msgspec
 
 from hpclaunch.binding.binding_documents import Finding, ListDocument, ListedRank
 from hpclaunch.binding.compute import bind
-from hpclaunch.binding.locality import Locality, cpus_in_words, share_gpus
-from hpclaunch.binding.node_binding import BindingRequest, NodeBinding, Order, RankBinding, rank_table
+from hpclaunch.binding.node_binding import (
+    BindingRequest,
+    Locality,
+    NodeBinding,
+    Order,
+    RankBinding,
+    cpus_in_words,
+    rank_table,
+    share_gpus,
+)
 from hpclaunch.cpuset import CpuSet, format_cpu_list, parse_mask, to_mask
 from hpclaunch.errors import BadInputError, note_text
 from hpclaunch.plural import counted

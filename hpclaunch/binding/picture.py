@@ -9,8 +9,7 @@ last colour repeat them: the number in the cell identifies the rank.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hpclaunch.binding.locality import Locality
-from hpclaunch.binding.node_binding import NodeBinding, RankBinding
+from hpclaunch.binding.node_binding import Locality, NodeBinding, RankBinding
 from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.plural import counted
 from hpclaunch.text_table import printable

@@ -6,9 +6,8 @@ from pathlib import Path
 import msgspec
 
 from hpclaunch.check.check_report import Check, Report, Requirement, make_report, verdict
-from hpclaunch.check.judge_build import BOX_NAMES, Boxes, judge_text, parse_boxes
+from hpclaunch.check.judge_build import BOX_NAMES, Boxes, Remedies, judge_text, parse_boxes
 from hpclaunch.check.judge_launch import judge_mpi_list
-from hpclaunch.check.remedies import Remedies
 from hpclaunch.check.requirements import default_requirements, site_requirements
 from hpclaunch.errors import BadInputError
 

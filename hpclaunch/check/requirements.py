@@ -8,8 +8,7 @@ from typing import Any
 from hpclaunch import framework_table
 from hpclaunch.check.check_report import Check, Requirement, verdict
 from hpclaunch.check.facts import BuildFacts, Outcome
-from hpclaunch.check.judge_build import judge_versions, stated_versions
-from hpclaunch.check.remedies import Remedies
+from hpclaunch.check.judge_build import Remedies, judge_versions, stated_versions
 from hpclaunch.errors import BadInputError
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_scheduler

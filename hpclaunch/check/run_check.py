@@ -14,10 +14,9 @@ import msgspec
 from hpclaunch.check import gather
 from hpclaunch.check.check_report import Check, Report, Requirement, Status, make_report, verdict
 from hpclaunch.check.facts import BuildFacts, LaunchFacts, NodeFacts, Outcome
-from hpclaunch.check.judge_build import judge_build, judge_interpreter, working_frameworks
+from hpclaunch.check.judge_build import Remedies, judge_build, judge_interpreter, working_frameworks
 from hpclaunch.check.judge_launch import judge_launch, judge_setup, open_mpi_at_run_time
 from hpclaunch.check.judge_node import judge_node
-from hpclaunch.check.remedies import Remedies
 from hpclaunch.check.requirements import (
     FRAMEWORKS,
     default_requirements,

@@ -14,8 +14,7 @@ from hpclaunch.errors import EXIT_FAILED, BadInputError
 from hpclaunch.package_data import resource_dir
 
 if TYPE_CHECKING:
-    from hpclaunch.probes.compare_probe import Row
-    from hpclaunch.probes.probe_file import ProbeFile
+    from hpclaunch.probes.compare_probe import ProbeFile, Row
     from hpclaunch.site.schema import SiteProfile
 
 
@@ -29,9 +28,8 @@ def probe_here(
     wrong.
     """
     from hpclaunch.host.this_machine import LocalHost
-    from hpclaunch.probes.compare_probe import compare
+    from hpclaunch.probes.compare_probe import compare, without_names, write_probe
     from hpclaunch.probes.gather_probe import ask_login, private_names
-    from hpclaunch.probes.probe_file import without_names, write_probe
     from hpclaunch.site.detect import detect_here
     from hpclaunch.site.load_profile import load_site
     from hpclaunch.site.site_scheduler import base_here
@@ -151,8 +149,7 @@ def _write_profile(found: ProbeFile, name: str, file_name: str, profile: SitePro
 
 def check_probe(file: Path) -> bool:
     """Compare a probe's file with the profile that it is of; return whether no fact is wrong."""
-    from hpclaunch.probes.compare_probe import compare
-    from hpclaunch.probes.probe_file import read_probe
+    from hpclaunch.probes.compare_probe import compare, read_probe
     from hpclaunch.site.load_profile import load_site
 
     found = read_probe(file)
@@ -169,8 +166,7 @@ def import_file(file: Path, into: Path, name: str | None, origin: str | None) ->
     """Keep the file of a probe that a user sent, after reading it as the tests do."""
     from msgspec.structs import replace
 
-    from hpclaunch.probes.compare_probe import compare
-    from hpclaunch.probes.probe_file import read_probe, write_probe
+    from hpclaunch.probes.compare_probe import compare, read_probe, write_probe
     from hpclaunch.site.load_profile import load_site
 
     found = read_probe(file)

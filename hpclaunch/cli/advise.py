@@ -19,9 +19,8 @@ def command() -> None:
 @options("advise io")
 def advise_io(path: str, site: str | None, limit_s: float) -> None:
     """Count the files of PATH, read its file system, and say how ranks should read it."""
-    from hpclaunch.check.io_advice import IoDocument
-    from hpclaunch.check.io_advice import advise_io as advise
-    from hpclaunch.check.io_facts import gather_io
+    from hpclaunch.check.io_facts import IoDocument, gather_io
+    from hpclaunch.check.io_facts import advise_io as advise
     from hpclaunch.host.this_machine import LocalHost
     from hpclaunch.site.load_profile import load_site
 

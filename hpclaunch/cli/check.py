@@ -116,7 +116,7 @@ def _from_folder(folder: Path, request: CheckRequest) -> tuple[Report, Sequence[
     """Judge captured text; what text cannot show is not required, except by ``--require``."""
     from hpclaunch.check.captured_folder import judge_folder
     from hpclaunch.check.check_report import unmet_requirements
-    from hpclaunch.check.remedies import Remedies
+    from hpclaunch.check.judge_build import Remedies
     from hpclaunch.check.run_check import framework_for_remedies
 
     if not folder.is_dir():

@@ -44,8 +44,8 @@ def command(
 
 def _recorded(job: str | None, picture: Path | None, node: str | None) -> bool:
     """Print the verdict on a job of hpclaunch; return whether every rank got its binding."""
-    from hpclaunch.job.binding_report import BindingVerdict, table
     from hpclaunch.job.job_documents import VerifyDocument
+    from hpclaunch.job.record import BindingVerdict, table
     from hpclaunch.json_document import document_of
 
     handle = named(job or os.environ.get("HPCLAUNCH_JOB_ID") or "last")
@@ -116,7 +116,7 @@ def _asked(job: str, site: str | None) -> tuple[str, SiteProfile, dict[int, str]
 
 def _print_ranks(found: AttachDocument) -> None:
     """Print a line about the binding of each rank and one about what else it has, step by step."""
-    from hpclaunch.job.binding_report import table
+    from hpclaunch.job.record import table
 
     steps = dict.fromkeys(one.step for one in found.details)
     for step in steps:

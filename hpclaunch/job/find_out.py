@@ -14,8 +14,7 @@ from hpclaunch.package_data import shell_words
 from hpclaunch.plan import program
 from hpclaunch.plan.command_rules import command_notes
 from hpclaunch.plan.frameworks import FOUND
-from hpclaunch.plan.launch_plan import KnownJob
-from hpclaunch.plan.layout import framework_of
+from hpclaunch.plan.layout import KnownJob, framework_of
 from hpclaunch.plan.request import JobRequest, Problem, Setting, problem
 from hpclaunch.plan.script_commands import (
     FileFacts,

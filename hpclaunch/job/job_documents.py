@@ -4,8 +4,7 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from hpclaunch.job.binding_report import RankReport
-from hpclaunch.job.record import ArrayJob, JobRecord, RecordedJob
+from hpclaunch.job.record import ArrayJob, JobRecord, RankReport, RecordedJob
 from hpclaunch.json_document import Document, document_of
 from hpclaunch.plan.request import Problem, Setting
 from hpclaunch.scheduler.scheduler_interface import JobState

@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.job import log_extract
-from hpclaunch.job.binding_report import BindingVerdict, verdict
-from hpclaunch.job.record import ArrayJob, Failure, JobRecord, NodeVerdict
+from hpclaunch.job.record import ArrayJob, BindingVerdict, Failure, JobRecord, NodeVerdict, verdict
 from hpclaunch.plural import listed
 from hpclaunch.scheduler.scheduler_interface import FINAL_STATES, JobState, JobStatus, array_state
 

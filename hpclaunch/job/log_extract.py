@@ -13,8 +13,7 @@ import msgspec
 from hpclaunch.errors import RefusedError
 from hpclaunch.failures.known_errors import SAYS_RANK, SLURM_SAYS, error_lines, log_words
 from hpclaunch.host.host_interface import Host
-from hpclaunch.job.binding_report import LATER, PREFIX
-from hpclaunch.job.record import Hang, JobRecord, NodeVerdict
+from hpclaunch.job.record import LATER, PREFIX, Hang, JobRecord, NodeVerdict
 from hpclaunch.package_data import shell_words
 
 # The reader of errors is loaded for jobs that failed alone.

@@ -13,7 +13,7 @@ from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.job.find_out import find_out, seen_in
 from hpclaunch.job.record import JobRecord
 from hpclaunch.job.settings_files import refused_by_centre, sites_without_profile
-from hpclaunch.plan.launch_plan import KnownJob
+from hpclaunch.plan.layout import KnownJob
 from hpclaunch.plan.request import JobRequest, Problem, Setting
 from hpclaunch.plan.request_rules import begin_time
 from hpclaunch.plan.request_texts import check_secrets, check_texts

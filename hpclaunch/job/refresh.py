@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
 from hpclaunch.host.host_interface import Host, NoAnswerError, Note, UnreadableFileError
-from hpclaunch.job import ask_scheduler, binding_report, job_end, log_extract, submission
-from hpclaunch.job.record import JobRecord
+from hpclaunch.job import ask_scheduler, job_end, log_extract, submission
+from hpclaunch.job.record import BindingVerdict, JobRecord
 from hpclaunch.job.store import Store, now
 from hpclaunch.scheduler.registry import get_scheduler
 from hpclaunch.scheduler.scheduler_interface import FINAL_STATES, JobStatus, Scheduler
@@ -225,7 +225,7 @@ def _own_words(status: JobStatus, files: _Files, record: JobRecord, following: s
     return own or status.reason
 
 
-def binding_verdict(host: Host, record: JobRecord) -> binding_report.BindingVerdict | None:
+def binding_verdict(host: Host, record: JobRecord) -> BindingVerdict | None:
     """Return the ranks' reports on their binding so far, where one was planned."""
     return job_end.binding_of(record, log_extract.read_traces(host, job_end.run_folders(record)))
 

@@ -21,8 +21,8 @@ from hpclaunch.binding.judge_masks import judge
 from hpclaunch.binding.node_binding import BindingRequest, NodeBinding
 from hpclaunch.cpuset import format_cpu_list, to_mask
 from hpclaunch.errors import BadInputError
-from hpclaunch.job.binding_report import NOT_JUDGED, RankReport, readable_cpus
 from hpclaunch.job.job_documents import VerifyDocument
+from hpclaunch.job.record import NOT_JUDGED, RankReport, readable_cpus
 from hpclaunch.json_document import document_of
 from hpclaunch.observe.attached_nodes import AttachedNode, Process
 from hpclaunch.plural import listed

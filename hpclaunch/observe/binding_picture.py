@@ -8,8 +8,7 @@ from hpclaunch.binding.node_binding import NodeBinding, RankBinding
 from hpclaunch.binding.picture import svg
 from hpclaunch.cpuset import parse_cpu_list
 from hpclaunch.errors import BadInputError
-from hpclaunch.job.binding_report import RankReport
-from hpclaunch.job.record import JobRecord
+from hpclaunch.job.record import JobRecord, RankReport
 from hpclaunch.site.profile_node import site_topology
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.topology.node_topology import NodeTopology

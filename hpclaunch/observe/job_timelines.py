@@ -8,9 +8,8 @@ from pathlib import Path
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.host.host_interface import Host
-from hpclaunch.job.binding_report import BindingVerdict
 from hpclaunch.job.fetch_results import RemoteFile, fetch, list_results
-from hpclaunch.job.record import JobRecord
+from hpclaunch.job.record import BindingVerdict, JobRecord
 from hpclaunch.plan.startup_plan import NODES
 from hpclaunch.timeline.job_timeline import JobTimeline, Place, combined
 from hpclaunch.timeline.read_timeline import TimelineFile, read_timeline

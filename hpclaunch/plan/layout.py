@@ -1,31 +1,85 @@
 """A job as its plan needs it: its sizes, how they follow from --nodes and --tasks, its place, its GPUs.
 
 Where the scheduler reports the sizes of nodes, while where their GPUs are attached is not known, a job gets a
-part of each node, and its ranks bind there by what they see at their start.
+part of each node, and its ranks bind there by what they see at their start. The parts of a LaunchPlan stand
+here, too.
 """
 
 from collections.abc import Iterator, Mapping
 from math import prod
+from typing import Literal
 
 import msgspec
 from msgspec.structs import replace
 
-from hpclaunch.binding.locality import share_gpus
-from hpclaunch.binding.node_binding import NodeBinding, RankBinding
+from hpclaunch.binding.node_binding import NodeBinding, RankBinding, share_gpus
 from hpclaunch.cpuset import parse_cpu_list
 from hpclaunch.errors import BadInputError, note_text
 from hpclaunch.framework_table import FRAMEWORKS, Framework
-from hpclaunch.plan.launch_plan import AtStart, Preflight, Staging, Supervision
 from hpclaunch.plan.request import JobRequest, Problem, Setting
 from hpclaunch.plan.request_rules import QueueChoice, array_indices, kibibytes
+from hpclaunch.plan.script_commands import ScriptCommand
 from hpclaunch.plan.worker_launchers import Started
 from hpclaunch.plural import amount_of, counted
 from hpclaunch.scheduler.job_header import Launcher, Line
 from hpclaunch.scheduler.scheduler_interface import Allocation, Scheduler
-from hpclaunch.site.queue_limits import source_of
 from hpclaunch.site.schema import Billing, FrameworkCores, Node, SiteProfile
+from hpclaunch.site.site_scheduler import source_of
 from hpclaunch.topology.node_topology import NodeTopology
 from hpclaunch.walltime import format_walltime
+
+
+class Supervision(msgspec.Struct, frozen=True, kw_only=True):
+    """The watchdog and the restarts of the launch."""
+
+    max_restarts: int
+    exit_code: int
+    timer_s: int | None
+    idle_s: int | None
+    look: tuple[str, ...] = ()
+    look_s: int = 0
+
+
+class AtStart(msgspec.Struct, frozen=True, kw_only=True):
+    """How each rank chooses its cores at its start (``remote/bind_here.sh``)."""
+
+    ranks: int
+    cores: int
+    threads: int
+    gpus: tuple[tuple[int, ...], ...]
+    slices: bool
+    some_gpus: bool
+
+
+class Preflight(msgspec.Struct, frozen=True, kw_only=True):
+    """How each node is checked before the ranks start; all words are shell text."""
+
+    probe: tuple[str, ...]
+    judge: tuple[str, ...]
+    limit_s: int
+    again: str | None
+
+
+class Staging(msgspec.Struct, frozen=True, kw_only=True):
+    """Files that are copied to the nodes before the ranks start; all words are shell text."""
+
+    launch: tuple[str, ...]
+    root: str
+    pairs: tuple[tuple[str, str], ...]
+    links: Literal["refuse", "keep"]
+    afterwards: Literal["stay", "leave", "here", "keep"]
+
+
+class KnownJob(msgspec.Struct, frozen=True, kw_only=True):
+    """A job on its way to a plan: request, site and settings so far, and remarks about them."""
+
+    request: JobRequest
+    settings: tuple[Setting, ...]
+    profile: SiteProfile
+    is_file: bool = False
+    notes: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    commands: tuple[ScriptCommand, ...] = ()
 
 
 class NodeShare(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,14 +5,13 @@ import re
 from msgspec.structs import asdict, replace
 
 from hpclaunch.binding.compute import bind
-from hpclaunch.binding.locality import idle_note, share_gpus
-from hpclaunch.binding.node_binding import BindingRequest, NodeBinding
+from hpclaunch.binding.node_binding import BindingRequest, NodeBinding, idle_note, share_gpus
 from hpclaunch.errors import BadInputError
 from hpclaunch.json_document import document_of
 from hpclaunch.plan import layout, request_rules, script_body
 from hpclaunch.plan.command_rules import command_problems, launcher_notes, no_effect
 from hpclaunch.plan.frameworks import check_framework, framework_notes, with_launcher
-from hpclaunch.plan.launch_plan import Supervision
+from hpclaunch.plan.layout import Supervision
 from hpclaunch.plan.preflight_plan import plan_preflight, plan_staging
 from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.request_texts import check_names, check_overridden
@@ -21,9 +20,8 @@ from hpclaunch.plan.startup_plan import LOOK_S, look_words, why_no_startup
 from hpclaunch.plan.worker_launchers import Started, per_node_launcher, with_said_sizes
 from hpclaunch.scheduler.job_header import Line, Resources
 from hpclaunch.scheduler.scheduler_interface import Allocation
-from hpclaunch.site.queue_limits import source_of
 from hpclaunch.site.schema import SiteProfile
-from hpclaunch.site.site_scheduler import no_submission, site_launcher, site_scheduler
+from hpclaunch.site.site_scheduler import no_submission, site_launcher, site_scheduler, source_of
 from hpclaunch.topology.node_topology import NodeTopology
 from hpclaunch.walltime import format_walltime, parse_time_limit_s, parse_walltime_s
 

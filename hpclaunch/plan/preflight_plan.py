@@ -14,13 +14,12 @@ from typing import Literal
 from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.errors import BadInputError
 from hpclaunch.plan import frameworks, layout, program, script_commands
-from hpclaunch.plan.launch_plan import Preflight, Staging
+from hpclaunch.plan.layout import Preflight, Staging
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
-from hpclaunch.software.container_lines import launch_options
-from hpclaunch.software.script_lines import literal
+from hpclaunch.software.script_lines import launch_options, literal
 from hpclaunch.software.software_lines import wrap_command
 
 PROBE = "probe.py"

@@ -17,8 +17,8 @@ from hpclaunch.errors import BadInputError, SiteRuleError
 from hpclaunch.plan.request import JobRequest, Problem, problem
 from hpclaunch.plural import counted
 from hpclaunch.scheduler.scheduler_interface import Scheduler
-from hpclaunch.site.queue_limits import cite, misfit, with_partition_limits
 from hpclaunch.site.schema import Queue, SiteProfile
+from hpclaunch.site.site_scheduler import cite, misfit, with_partition_limits
 from hpclaunch.topology.node_topology import NodeTopology
 from hpclaunch.walltime import format_walltime
 

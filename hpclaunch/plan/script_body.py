@@ -15,8 +15,7 @@ from hpclaunch.binding.node_binding import RankBinding
 from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.plan import worker_launchers
 from hpclaunch.plan.frameworks import deepspeed_config, framework_lines, numbered, rank_lines
-from hpclaunch.plan.launch_plan import AtStart
-from hpclaunch.plan.layout import JobLayout, positions, threads_line, visible_gpus
+from hpclaunch.plan.layout import AtStart, JobLayout, positions, threads_line, visible_gpus
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.plan.software_choice import offer_of, reason_of
 from hpclaunch.plan.startup_plan import NODES, has_timeline, startup_lines, timeline_words
@@ -24,8 +23,7 @@ from hpclaunch.plan.worker_launchers import ACCELERATE, DEEPSPEED, TORCHRUN, Sta
 from hpclaunch.scheduler.job_header import Launch, Line
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher
-from hpclaunch.software.container_lines import launch_options
-from hpclaunch.software.script_lines import continued, line, literal, word
+from hpclaunch.software.script_lines import continued, launch_options, line, literal, word
 from hpclaunch.software.software_lines import environment_lines, site_variables, wrap_command
 
 

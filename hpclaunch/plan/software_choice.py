@@ -16,12 +16,11 @@ from msgspec.structs import replace
 from hpclaunch.errors import BadInputError
 from hpclaunch.framework_table import GOALS
 from hpclaunch.plan import layout, script_commands, startup_plan, worker_launchers
-from hpclaunch.plan.launch_plan import KnownJob
+from hpclaunch.plan.layout import KnownJob
 from hpclaunch.plan.request import JobRequest, Problem, Setting
 from hpclaunch.scheduler.job_header import Line
-from hpclaunch.site.queue_limits import cite, source_of
 from hpclaunch.site.schema import Environment, JobContainer, Offer, SiteProfile, Software
-from hpclaunch.site.site_scheduler import site_scheduler
+from hpclaunch.site.site_scheduler import cite, site_scheduler, source_of
 from hpclaunch.software.script_lines import word
 from hpclaunch.software.software_lines import GIVEN
 

@@ -9,8 +9,8 @@ from hpclaunch.errors import BadInputError, SiteRuleError
 from hpclaunch.plan.request_rules import QueueChoice, choose_queue
 from hpclaunch.plural import counted
 from hpclaunch.site.profile_node import site_topology
-from hpclaunch.site.queue_limits import cite
 from hpclaunch.site.schema import SiteProfile
+from hpclaunch.site.site_scheduler import cite
 from hpclaunch.topology.node_topology import NodeTopology
 from hpclaunch.walltime import format_walltime, parse_walltime_s
 

@@ -16,9 +16,8 @@ from hpclaunch.scheduler.directive_reader import DirectiveReader, Fact, Given, R
 from hpclaunch.scheduler.job_header import Launcher
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.shell.shell_syntax import Command
-from hpclaunch.site.queue_limits import cite
 from hpclaunch.site.schema import SiteProfile
-from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
+from hpclaunch.site.site_scheduler import cite, site_launcher, site_scheduler
 
 
 @dataclass(frozen=True, eq=False)

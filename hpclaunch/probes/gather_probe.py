@@ -12,13 +12,12 @@ from typing import NamedTuple
 from hpclaunch import __version__
 from hpclaunch.errors import RefusedError
 from hpclaunch.host.host_interface import Host
-from hpclaunch.probes.probe_file import Answer, Names, ProbeFile, without_secrets
+from hpclaunch.probes.compare_probe import Answer, Names, ProbeFile, without_secrets
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.module_facts import loaded_modules
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_scheduler
-from hpclaunch.software.container_lines import RUNTIMES
-from hpclaunch.software.script_lines import word
+from hpclaunch.software.script_lines import RUNTIMES, word
 from hpclaunch.topology.source_kinds import SOURCE_KINDS
 
 

@@ -7,8 +7,7 @@ import msgspec
 import yaml
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.probes.compare_probe import Row, cluster_of, compare
-from hpclaunch.probes.probe_file import ProbeFile
+from hpclaunch.probes.compare_probe import ProbeFile, Row, cluster_of, compare
 from hpclaunch.scheduler.cluster_facts import ClusterFacts, QueueFacts
 from hpclaunch.scheduler.registry import get_scheduler
 from hpclaunch.site.asked_cluster import Wanted, cluster_profile

@@ -17,15 +17,21 @@ from hpclaunch.errors import note_text
 from hpclaunch.framework_table import GOALS, Goal
 from hpclaunch.package_data import package_table
 from hpclaunch.scheduler.job_header import Line
-from hpclaunch.site.queue_limits import cite
 from hpclaunch.site.schema import Environment, JobContainer, JobEasyBuild, JobEessi, Offer, SiteProfile
-from hpclaunch.site.site_scheduler import site_scheduler
-from hpclaunch.software import container_lines, easyconfig, eessi, horovod_facts
-from hpclaunch.software.container_lines import RUNTIMES, bind_lines, gpu_flag, module_lines, runtime_of
+from hpclaunch.site.site_scheduler import cite, site_scheduler
+from hpclaunch.software import easyconfig, eessi, horovod_facts
 from hpclaunch.software.contradictions import contradictions
 from hpclaunch.software.easyconfig import Recipe, Wheels, parse_easyconfig, provided, wheels_of
 from hpclaunch.software.known_pairs import compatible, cuda_addresses, first_cuda, mpi_family, version_numbers
-from hpclaunch.software.script_lines import double_quote
+from hpclaunch.software.script_lines import (
+    RUNTIMES,
+    bind_lines,
+    double_quote,
+    facts_of,
+    gpu_flag,
+    module_lines,
+    runtime_of,
+)
 from hpclaunch.software.software_lines import environment_lines
 
 _CPUS = {"Grace": "aarch64", "POWER": "ppc64le"}
@@ -174,7 +180,7 @@ def inside_offer(profile: SiteProfile, offer: Offer, inside: tuple[Line, ...]) -
             *first,
             *module_lines(profile),
             *part("seen_in_container"),
-            *bind_lines(RUNTIMES[runtime].binds, ("$PREFIX",), profile, container_lines.facts_of(profile)),
+            *bind_lines(RUNTIMES[runtime].binds, ("$PREFIX",), profile, facts_of(profile)),
             *part("inside", enter=" ".join(words), inside=inside),
         )
     if offer.enter is not None:

@@ -12,8 +12,8 @@ import msgspec
 
 from hpclaunch.errors import BadInputError, HpclaunchError, RefusedError, note_text
 from hpclaunch.host.host_interface import Host
-from hpclaunch.job import binding_report, follow_job, job_end, refresh
-from hpclaunch.job.record import JobRecord
+from hpclaunch.job import follow_job, job_end, refresh
+from hpclaunch.job.record import BindingVerdict, JobRecord
 from hpclaunch.observe.job_timelines import bound_places, brought, read_timelines, timeline_files, timeline_of
 from hpclaunch.package_data import shell_words
 from hpclaunch.scheduler.registry import get_scheduler
@@ -56,7 +56,7 @@ class JobFacts:
     accounted: tuple[AccountedJob, ...] = ()
     samples: Mapping[int | None, Mapping[str, NodeFile]] | None = None
     """Index in an array, else None -> node -> its file."""
-    binding: binding_report.BindingVerdict | None = None
+    binding: BindingVerdict | None = None
     result: Mapping[str, Any] | None = None
     progress: Progress | None = None
     """Of a training that has not come to its end."""

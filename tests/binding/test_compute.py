@@ -7,8 +7,7 @@ import pytest
 
 from hpclaunch.binding.compute import bind, bind_gpus_only
 from hpclaunch.binding.dialects import map_cpu, mask_cpu
-from hpclaunch.binding.locality import share_gpus
-from hpclaunch.binding.node_binding import BindingRequest, NodeBinding
+from hpclaunch.binding.node_binding import BindingRequest, NodeBinding, share_gpus
 from hpclaunch.binding.reserved_cores import reserve
 from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.errors import BadInputError

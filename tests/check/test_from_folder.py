@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpclaunch.check.captured_folder import judge_folder
-from hpclaunch.check.judge_build import Boxes, parse_boxes
-from hpclaunch.check.remedies import Remedies
+from hpclaunch.check.judge_build import Boxes, Remedies, parse_boxes
 from hpclaunch.check.requirements import parse_require
 from hpclaunch.site.load_profile import load_site, site_names
 from tests.check.verdicts import DATA, check_json, names_by_status, one, run_check_command

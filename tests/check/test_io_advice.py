@@ -14,8 +14,17 @@ from typing import Any
 
 import pytest
 
-from hpclaunch.check.io_advice import MANY_FILES, _values, advise_io
-from hpclaunch.check.io_facts import Census, IoFacts, LocalStorage, Stripes, parse_stripes, take_census
+from hpclaunch.check.io_facts import (
+    MANY_FILES,
+    Census,
+    IoFacts,
+    LocalStorage,
+    Stripes,
+    _values,
+    advise_io,
+    parse_stripes,
+    take_census,
+)
 from hpclaunch.errors import BadInputError
 from tests.in_one_test import in_one_test
 from tests.in_process import hpclaunch_here

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from hpclaunch.check.check_report import AllreduceTimes, Check
 from hpclaunch.check.facts import BuildFacts, LaunchFacts, Outcome
-from hpclaunch.check.judge_build import judge_versions
+from hpclaunch.check.judge_build import Remedies, judge_versions
 from hpclaunch.check.judge_launch import (
     judge_allreduce,
     judge_launch,
@@ -19,7 +19,6 @@ from hpclaunch.check.judge_launch import (
     parse_mpi_list,
     tcp_below_gb_s,
 )
-from hpclaunch.check.remedies import Remedies
 from hpclaunch.remote.probe import MARK
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.software.known_pairs import compatible, linked_mpi, mpi_family

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from hpclaunch.check.check_report import Check
 from hpclaunch.check.facts import BuildFacts, Outcome
-from hpclaunch.check.judge_build import judge_versions
-from hpclaunch.check.remedies import Remedies
+from hpclaunch.check.judge_build import Remedies, judge_versions
 from hpclaunch.remote.probe import MARK
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.software.known_pairs import Range, bad_pairs, known_pairs

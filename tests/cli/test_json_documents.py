@@ -18,7 +18,7 @@ import pytest
 from click.testing import CliRunner
 
 from hpclaunch.binding import binding_documents
-from hpclaunch.check import check_report, io_advice
+from hpclaunch.check import check_report, io_facts
 from hpclaunch.cli.main import program
 from hpclaunch.job import job_documents
 from hpclaunch.json_document import document_text, field_docs, structs_in
@@ -39,7 +39,7 @@ DOCUMENTS: dict[str, Any] = {
     "topology-check": binding_documents.ListDocument,
     "check": check_report.Report,
     "not-submitted": check_report.NotSubmittedDocument,
-    "advise-io": io_advice.IoDocument,
+    "advise-io": io_facts.IoDocument,
     "job": job_documents.JobDocument,
     "jobs": list[job_documents.JobDocument],
     "submitted-job": job_documents.SubmittedJobDocument,

@@ -22,7 +22,7 @@ import pytest
 from msgspec.structs import replace
 
 from hpclaunch.cli.main import COMMANDS, program
-from hpclaunch.job.binding_report import BindingVerdict, LaterBinding, RankReport
+from hpclaunch.job.record import BindingVerdict, LaterBinding, RankReport
 from hpclaunch.job.store import Store
 from hpclaunch.usage.report_documents import ReportDocument
 from tests.in_process import hpclaunch_here

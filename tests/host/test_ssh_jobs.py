@@ -17,9 +17,8 @@ import hpclaunch.job.submission
 from hpclaunch.errors import RefusedError
 from hpclaunch.host.host_interface import NoAnswerError
 from hpclaunch.host.ssh import SshHost, connect
-from hpclaunch.job.binding_report import PREFIX
 from hpclaunch.job.follow_job import cancel_job, read_log, wait_job
-from hpclaunch.job.record import JobRecord
+from hpclaunch.job.record import PREFIX, JobRecord
 from hpclaunch.job.refresh import refresh, refresh_all
 from hpclaunch.job.start_job import submit_job
 from hpclaunch.job.store import Store

@@ -10,9 +10,8 @@ from msgspec.structs import replace
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.job import job_end
-from hpclaunch.job.binding_report import PREFIX
 from hpclaunch.job.job_end import array_verdict, ended_as, job_of_array, open_indices, with_array_status
-from hpclaunch.job.record import ArrayJob, JobRecord
+from hpclaunch.job.record import PREFIX, ArrayJob, JobRecord
 from hpclaunch.job.store import Store
 from hpclaunch.scheduler.scheduler_interface import JobState, JobStatus
 from tests.testbed.kit import new_record

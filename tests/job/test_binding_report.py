@@ -16,8 +16,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from hpclaunch.job.binding_report import RankReport, read_report, table, verdict
 from hpclaunch.job.job_documents import VerifyDocument
+from hpclaunch.job.record import RankReport, read_report, table, verdict
 from tests.in_one_test import in_one_test
 from tests.launcher_environments import environments, variables
 from tests.own_process import hpclaunch

@@ -9,11 +9,10 @@ from msgspec.structs import replace
 
 from hpclaunch.cli.status import _failed, _who
 from hpclaunch.failures.read_failure import FailureLog
-from hpclaunch.job.binding_report import PREFIX, verdict
 from hpclaunch.job.failure_causes import bad_nodes, error_words, failure_of, first_death, refused_mask
 from hpclaunch.job.job_end import EndLogs, alone, explained
 from hpclaunch.job.log_extract import PREFLIGHT_PREFIX, Trace
-from hpclaunch.job.record import Failure, NodeVerdict
+from hpclaunch.job.record import PREFIX, Failure, NodeVerdict, verdict
 from hpclaunch.job.store import Store
 from tests.in_one_test import in_one_test
 from tests.testbed.kit import new_record

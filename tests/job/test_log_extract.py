@@ -8,8 +8,8 @@ import os
 from pathlib import Path
 
 from hpclaunch.host.this_machine import LocalHost
-from hpclaunch.job.binding_report import PREFIX
 from hpclaunch.job.log_extract import Trace, read_failures, read_traces
+from hpclaunch.job.record import PREFIX
 
 
 def test_the_telling_lines_of_any_folder(tmp_path: Path) -> None:

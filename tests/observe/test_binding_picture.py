@@ -9,8 +9,7 @@ import msgspec
 import pytest
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.job.binding_report import LaterBinding, RankReport
-from hpclaunch.job.record import JobRecord
+from hpclaunch.job.record import JobRecord, LaterBinding, RankReport
 from hpclaunch.observe.binding_picture import binding_picture
 from hpclaunch.site.load_profile import load_site
 from tests.in_one_test import in_one_test

@@ -21,8 +21,7 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.job.job_script import job_files
 from hpclaunch.job.template_files import script_templates
 from hpclaunch.package_data import resource_dir
-from hpclaunch.plan.launch_plan import KnownJob
-from hpclaunch.plan.layout import JobPlace, LaunchPlan
+from hpclaunch.plan.layout import JobPlace, KnownJob, LaunchPlan
 from hpclaunch.plan.plan_file import JOB_START, PLAN, job_shell_files, rank_shell_files
 from hpclaunch.plan.planner import make_plan
 from hpclaunch.plan.request import Command, JobRequest

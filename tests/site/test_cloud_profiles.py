@@ -6,7 +6,7 @@ from hpclaunch.command_result import CommandResult
 from hpclaunch.scheduler.slurm import SCHEDULER as SLURM
 from hpclaunch.site.asked_cluster import Wanted, cluster_profile
 from hpclaunch.site.load_profile import load_site
-from hpclaunch.site.queue_limits import cite
+from hpclaunch.site.site_scheduler import cite
 from tests.in_one_test import in_one_test
 from tests.plan.test_golden import NGC, TORCH, script_of
 from tests.site.test_shipped_profiles import CLOUDS

@@ -14,8 +14,8 @@ from hpclaunch.package_data import resource_dir
 from hpclaunch.site.load_profile import load_merged
 from hpclaunch.site.profile_node import site_topology
 from hpclaunch.site.profile_rules import structs_of
-from hpclaunch.site.queue_limits import misfit
 from hpclaunch.site.schema import Directive, EnvVar, SiteProfile
+from hpclaunch.site.site_scheduler import misfit
 from hpclaunch.topology.node_topology import NodeTopology
 from tests.in_one_test import in_one_test
 from tests.in_process import hpclaunch_here

@@ -15,9 +15,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from hpclaunch.probes.compare_probe import ProbeDocument, compare
+from hpclaunch.probes.compare_probe import (
+    Answer,
+    Names,
+    ProbeDocument,
+    ProbeFile,
+    compare,
+    read_probe,
+    without_names,
+)
 from hpclaunch.probes.gather_probe import node_answers, private_names
-from hpclaunch.probes.probe_file import Answer, Names, ProbeFile, read_probe, without_names
 from hpclaunch.probes.repair_profile import profile_of
 from hpclaunch.scheduler.slurm import SCHEDULER as SLURM
 from hpclaunch.scheduler.slurm.slurm_nodes import reduced

@@ -19,7 +19,7 @@ import yaml
 
 from hpclaunch.framework_table import FRAMEWORKS
 from hpclaunch.package_data import resource_dir
-from hpclaunch.plan.launch_plan import KnownJob
+from hpclaunch.plan.layout import KnownJob
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.plan.software_choice import choose_software, goals_of
 from tests.in_process import hpclaunch_here

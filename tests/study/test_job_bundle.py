@@ -16,8 +16,7 @@ from msgspec.structs import replace
 from hpclaunch.api import JobHandle
 from hpclaunch.cli.main import program
 from hpclaunch.errors import BadInputError
-from hpclaunch.job.binding_report import BindingVerdict, RankReport, judge
-from hpclaunch.job.record import JobRecord
+from hpclaunch.job.record import BindingVerdict, JobRecord, RankReport, judge
 from hpclaunch.job.store import Store
 from hpclaunch.study.job_bundle import without_secrets, write_bundle
 from hpclaunch.study.study_file import StudyFile, StudyPoint, save_study

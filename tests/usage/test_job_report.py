@@ -17,8 +17,7 @@ from msgspec.structs import replace
 from hpclaunch.cli.main import program
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
-from hpclaunch.job.binding_report import BindingVerdict, RankReport, judge
-from hpclaunch.job.record import ArrayJob, Failure, JobRecord
+from hpclaunch.job.record import ArrayJob, BindingVerdict, Failure, JobRecord, RankReport, judge
 from hpclaunch.job.store import Store
 from hpclaunch.scheduler.registry import get_scheduler
 from hpclaunch.site.schema import Billing

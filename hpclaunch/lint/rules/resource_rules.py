@@ -17,9 +17,9 @@ from hpclaunch.scheduler import directive_reader
 from hpclaunch.scheduler.directive_reader import Directive, RequestedResources, last_directive, whole_number
 from hpclaunch.scheduler.directive_readers import DIRECTIVE_READERS
 from hpclaunch.shell.shell_syntax import Command
-from hpclaunch.site.queue_limits import About, cite, misfits
 from hpclaunch.site.schema import Directive as AdvisedDirective
 from hpclaunch.site.schema import Node, Queue, SiteProfile
+from hpclaunch.site.site_scheduler import About, cite, misfits
 from hpclaunch.walltime import format_walltime
 
 _DEFAULT_QOS = "normal"

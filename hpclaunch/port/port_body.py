@@ -61,8 +61,18 @@ def _of_command(port: Port, command: Command, own: dict[int, str]) -> Iterator[J
     elif not command.depth:
         yield from _judge(port, command, own)
     elif _writes_to(command) or not _only_reads(port, command):
-        case = "submits a job" if command.name in SUBMIT_COMMANDS else "inner command"
-        yield Judged(port.lines_of(command), port.says(case, name=command.name))
+        yield Judged(port.lines_of(command), port.says(_inner_case(port, command), name=command.name))
+
+
+def _inner_case(port: Port, command: Command) -> str:
+    """Return the case of a command in a substitution: its output may be a value to be filled in."""
+    if command.name in SUBMIT_COMMANDS:
+        return "submits a job"
+    assigned = port.script.variables.assignments
+    values = (one.value for name in port.command.missing for one in assigned.get(name, ()))
+    inside = any(word and word.start <= command.start < word.end for word in values)
+    acts = re.fullmatch(_NO_START, command.name.rpartition("/")[2])
+    return "inner value" if inside and not acts else "inner command"
 
 
 def port_rest(port: Port, known: set[int]) -> Iterator[Judged]:
@@ -258,7 +268,30 @@ def _command(port: Port, command: Command, name: str) -> Verdict:
     if port.alone and _is_program(port, command):
         return port.says("other program", line=port.launch_line)
     submits = re.search(WORDS["function that submits"].format(name=re.escape(name)), port.script.text)
-    return port.says("submits a job" if submits else "makes folders" if name == "mkdir" else "no place")
+    return _mkdir(port, command) if name == "mkdir" else port.says("submits a job" if submits else "no place")
+
+
+def _mkdir(port: Port, command: Command) -> Verdict:
+    """Judge folders that are made: those that cd enters, and those of the job's log, other lines name."""
+    made = {_path(port, word) for word in command.words[1:] if not word.raw.startswith("-")}
+    moves = (one.words[1:2] for one in port.script.commands if leaves(port, one))
+    entered = {_path(port, word) for word in chain.from_iterable(moves)}
+    return port.says("folders named" if made <= entered | _log_folders(port, command) else "makes folders")
+
+
+def _log_folders(port: Port, maker: Command) -> set[str]:
+    """Return the folders of the job's output that no other line names but the one that makes them."""
+    outputs = [one for one in port.script.active_directives if port.words.options.get(one.name) == "output"]
+    known = {maker.line, *(one.line for one in outputs)}
+    text = "\n".join(line for number, line in content_lines(port).items() if number not in known)
+    logs = {(one.value or "").rpartition("/")[0] for one in outputs}
+    return {log for log in logs if not re.search(rf"\b{re.escape(log.rpartition('/')[2])}\b", text)}
+
+
+def _path(port: Port, word: Word) -> str:
+    """Return the path that a word stands for, by its variables where their values are not known."""
+    value = port.values.value(word)
+    return (value.plain or value.named or word.raw).rstrip("/")
 
 
 def _prints(command: Command) -> bool:

@@ -150,7 +150,7 @@ def _output_files(port: Port) -> Iterator[tuple[int, str]]:
 
 def _foreign_words(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
     """Yield the words of other GPUs, of other schedulers, and of what hpclaunch's script sets up itself."""
-    node, texts = port.target.node, _texts(settings)
+    node, texts = port.target.node, _texts(port, settings)
     own = {getattr(node, "gpu_vendor", None), port.target.scheduler.kind}
     others = {owner: pattern for owner, pattern in WORDS["belongs to"].items() if owner not in own}
     found = (
@@ -176,14 +176,22 @@ def _is_right(port: Port, text: str, word: str, owner: str) -> bool:
     return 0 < len(re.findall(rf"\b{name}\b", text)) == len(right)
 
 
-def _texts(settings: Mapping[str, Any]) -> dict[str, str]:
+def _texts(port: Port, settings: Mapping[str, Any]) -> dict[str, str]:
     """Return where in the job file which words stand; what the user fills in is named elsewhere."""
     command = settings["command"]
     text = command[-1] if command[:2] == ("bash", "-c") else " ".join(command)
-    env = {name: f"{name} {value}" for name, value in settings.get("env", {}).items()}
+    env = {name: _without_paths(port, name, value) for name, value in settings.get("env", {}).items()}
     filled = "|".join(name for name, value in env.items() if FILL_IN in value) or "(?!)"
     found = {f"env {name}": value for name, value in env.items() if FILL_IN not in value}
     return {"command": re.sub(rf"(?m)^[ \t(]+|\$\{{?({filled})\b", "", text), **found}
+
+
+def _without_paths(port: Port, name: str, value: str) -> str:
+    """Return a variable with its value, without the paths that have to be other ones here."""
+    rest = value
+    for path in dict.fromkeys(re.split(r"[\s:=,;'\"]+", "" if port.same_machine else value)):
+        rest = rest.replace(path, "") if re.fullmatch(WORDS["path of one machine"], path) else rest
+    return f"{name} {rest}" if rest == value or rest.strip(" :,;") else ""
 
 
 def _unread_sizes(port: Port) -> Iterator[str]:

@@ -421,7 +421,7 @@ def test_variables_of_a_container_and_a_table_of_processes_are_nothing_to_do() -
 def test_threads_in_the_select_of_pbs_are_named(mark: str) -> None:
     text = f"#!/bin/bash\n#PBS -l select=4:mpiprocs=16{mark}ompthreads=2\nmpiexec -np 64 ./a\n"
     said = to_do(text, None, "olivia")
-    assert "ompthreads of -l select" in said
+    assert "ompthreads (set OMP_NUM_THREADS in env) of -l select" in said
 
 
 NO_GPUS = "#!/bin/bash\n#SBATCH -N 2\n#SBATCH --ntasks-per-node=4\n#SBATCH -t 0:30:00\n"

@@ -64,6 +64,11 @@ def is_asked(name: str) -> bool:
     return context is not None and context.meta.get(f"{context.command_path}: {name}", False)
 
 
+def wants_document() -> bool:
+    """Return whether the command that runs is to print its document, as JSON or as CSV."""
+    return is_asked("json") or is_asked("csv")
+
+
 def _keep(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     ctx.meta[f"{ctx.command_path}: {param.name}"] = value
     if value and is_asked("json") and is_asked("csv"):

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpclaunch.cli._options import options
-from hpclaunch.cli._terminal import echo_text, printed, terminal_table, wants_document
+from hpclaunch.cli._options import options, wants_document
+from hpclaunch.cli._terminal import echo_text, printed, terminal_table
 from hpclaunch.errors import EXIT_FAILED, BadInputError
 from hpclaunch.package_data import resource_dir
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpclaunch.cli._options import options
-from hpclaunch.cli._terminal import printed, wants_document
+from hpclaunch.cli._options import options, wants_document
+from hpclaunch.cli._terminal import printed
 from hpclaunch.plural import counted
 
 if TYPE_CHECKING:

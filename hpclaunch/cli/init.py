@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 
 from hpclaunch.cli._job_options import SubmitCommand, command_words
-from hpclaunch.cli._options import options
-from hpclaunch.cli._terminal import printed, terminal_table, wants_document
+from hpclaunch.cli._options import options, wants_document
+from hpclaunch.cli._terminal import printed, terminal_table
 from hpclaunch.errors import BadInputError, note_text
 
 if TYPE_CHECKING:

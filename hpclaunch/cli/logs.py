@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpclaunch.cli._jobs import goes_on, named
-from hpclaunch.cli._options import options
-from hpclaunch.cli._terminal import JobOutput, for_reader, printed, wants_document
+from hpclaunch.cli._options import options, wants_document
+from hpclaunch.cli._terminal import JobOutput, for_reader, goes_on, named, printed
 from hpclaunch.errors import BadInputError
 from hpclaunch.plural import counted
 from hpclaunch.text_table import to_stderr

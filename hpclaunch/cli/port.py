@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpclaunch.cli._options import options, read_script_file
-from hpclaunch.cli._terminal import echo_text, printed, wants_document
+from hpclaunch.cli._options import options, read_script_file, wants_document
+from hpclaunch.cli._terminal import echo_text, printed
 from hpclaunch.errors import BadInputError
 from hpclaunch.text_table import printable
 

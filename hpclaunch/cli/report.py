@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpclaunch.cli._jobs import named, up_to_date
 from hpclaunch.cli._options import options
-from hpclaunch.cli._terminal import show
+from hpclaunch.cli._terminal import named, show, up_to_date
 from hpclaunch.errors import BadInputError
 from hpclaunch.plural import counted
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpclaunch.cli._job_options import SubmitCommand, command_words, given_settings, setting_options
-from hpclaunch.cli._options import is_asked, options, refuse_mixtures
-from hpclaunch.cli._terminal import JobOutput, print_document, printed, terminal_table, wants_document
+from hpclaunch.cli._options import is_asked, options, refuse_mixtures, wants_document
+from hpclaunch.cli._terminal import JobOutput, print_document, printed, terminal_table
 from hpclaunch.errors import EXIT_BAD_INPUT, EXIT_FAILED
 from hpclaunch.text_table import printable, printable_lines, to_stderr
 
@@ -131,7 +131,7 @@ def settings_table(settings: tuple[Setting, ...], *, err: bool = False) -> str:
 def run(prepared: Prepared, *, wait: bool, test_first: bool) -> int:
     """Submit, wait if requested, report; return the exit code of the command."""
     from hpclaunch.api import Job
-    from hpclaunch.cli._jobs import goes_on
+    from hpclaunch.cli._terminal import goes_on
     from hpclaunch.job.job_documents import SubmittedJobDocument, job_document
 
     job, result = Job.of(prepared, to_stderr), None

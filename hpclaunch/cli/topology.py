@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpclaunch.cli._options import check_picture_name, options
-from hpclaunch.cli._terminal import echo_text, print_document, terminal_width, wants_document, write_picture
+from hpclaunch.cli._options import check_picture_name, options, wants_document
+from hpclaunch.cli._terminal import echo_text, print_document, terminal_width, write_picture
 from hpclaunch.errors import EXIT_FAILED, BadInputError, note_text
 from hpclaunch.topology.source_kinds import SOURCE_KINDS, SYSFS
 

@@ -20,7 +20,7 @@ from hpclaunch.plan.planner import make_plan
 from hpclaunch.plan.preflight_plan import PROBE, STAGE
 from hpclaunch.plan.script_body import RAY_NODE
 from hpclaunch.plan.script_text import render
-from hpclaunch.plan.software_choice import still_open
+from hpclaunch.plan.software_choice import OPEN
 from hpclaunch.plan.startup_plan import STACKS, STARTUP, STARTUP_FILES, needs_startup
 
 
@@ -34,7 +34,8 @@ def script_of(prepared: Prepared, place: JobPlace, *, plain: bool = False) -> tu
         *plan.problems,
         *script_problems(plan, prepared.job.commands),
     )
-    notes = still_open(prepared.job.notes, "mpi4py") if place.mpi_library else prepared.job.notes
+    open_before = OPEN.format("mpi4py") if place.mpi_library else None  # it was found since
+    notes = (note for note in prepared.job.notes if not (open_before and note.startswith(open_before)))
     plan = replace(plan, warnings=(*notes, *plan.warnings), problems=problems)
     return plan, render(plan, place, script_templates(), plain=plain)
 

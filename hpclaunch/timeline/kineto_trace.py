@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator
 from heapq import merge
 from typing import NamedTuple
 
-from hpclaunch.timeline.rank_steps import Intervals, RankSteps
-from hpclaunch.timeline.rank_trace import RankTrace, kind_of, size_of
+from hpclaunch.timeline.rank_trace import Intervals, RankSteps, RankTrace, kind_of, size_of
 from hpclaunch.timeline.trace_events import Event, microseconds
 
 _COLLECTIVE = re.compile(r"(gloo|mpi|ucc|nccl|xccl|hccl):", re.IGNORECASE)

@@ -17,8 +17,7 @@ from typing import Any
 from hpclaunch.errors import BadInputError
 from hpclaunch.timeline.horovod_timeline import HorovodReader
 from hpclaunch.timeline.kineto_trace import KinetoReader
-from hpclaunch.timeline.rank_steps import RankSteps
-from hpclaunch.timeline.rank_trace import RankTrace, kind_of, size_of
+from hpclaunch.timeline.rank_trace import RankSteps, RankTrace, kind_of, size_of
 from hpclaunch.timeline.trace_events import MERGED, TraceReader, inflated
 
 _RANK_IN_NAME = re.compile(r"(?:rank|trace|worker|node)[._-]?(\d+)|[._-](\d+)(?=[._]|$)", re.IGNORECASE)

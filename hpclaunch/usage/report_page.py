@@ -55,17 +55,15 @@ def _pictures(report: ReportDocument) -> Iterator[dict[str, Any]]:
         points = [(point.second, getattr(point, field)) for point in report.over_time]
         known = [(second, value / divisor) for second, value in points if value is not None]
         if len(known) > 1:
-            yield {"label": title, "height": 130, **_curve(title, known, unit)}
-
-
-def _curve(title: str, known: list[tuple[int, float]], unit: str) -> dict[str, Any]:
-    values = [value for _, value in known]
-    top, length = max(values) * 1.1 or 1.0, known[-1][0] or 1
-    return {
-        "heading": f"{title}: {sum(values) / len(values):.4g}{unit} on average",
-        "points": [(second / length, value) for second, value in known],
-        "top": top,
-        "top_text": f"{top:.4g}{unit}",
-        "first": "0",
-        "last": f"{length} s",
-    }
+            values = [value for _, value in known]
+            top, length = max(values) * 1.1 or 1.0, known[-1][0] or 1
+            yield {
+                "label": title,
+                "height": 130,
+                "heading": f"{title}: {sum(values) / len(values):.4g}{unit} on average",
+                "points": [(second / length, value) for second, value in known],
+                "top": top,
+                "top_text": f"{top:.4g}{unit}",
+                "first": "0",
+                "last": f"{length} s",
+            }

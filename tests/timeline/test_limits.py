@@ -11,8 +11,7 @@ from hpclaunch.site.schema import AllreduceFigure
 from hpclaunch.timeline import timeline_verdicts as limits
 from hpclaunch.timeline.job_timeline import JobTimeline, Place
 from hpclaunch.timeline.late_ranks import Lateness
-from hpclaunch.timeline.rank_steps import COLUMNS, RankSteps
-from hpclaunch.timeline.rank_trace import Collective, RankTrace
+from hpclaunch.timeline.rank_trace import COLUMNS, Collective, RankSteps, RankTrace
 from hpclaunch.timeline.timeline_verdicts import floor_ms, nearest_figure, sequence_notes, shown_ms, verdicts
 from tests.in_one_test import in_one_test
 

@@ -5,7 +5,8 @@ the same versions; tried with 22.05.8 and 25.05.9.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from itertools import takewhile
 
 import msgspec
 
@@ -73,16 +74,10 @@ VARIABLES: dict[str, str] = _TABLE["read by sbatch"]
 
 def overriding_variables(script: str) -> tuple[str, ...]:
     """Return the variables that would replace options of the script, and the one that makes sbatch wait."""
-    given = {option.name for line in _directive_lines(script) for option in DIRECTIVES.read_text(line)}
+    # sbatch reads the texts behind #SBATCH up to the first command.
+    head = takewhile(lambda line: not line.strip() or line.startswith("#"), script.splitlines())
+    texts = (line.removeprefix("#SBATCH ") for line in head if line.startswith("#SBATCH "))
+    given = {option.name for text in texts for option in DIRECTIVES.read_text(text)}
     # Options that request the same thing in other ways: a script that gives one of them has decided.
     decided = given.union(*(same for same in _TABLE["same thing"] if given.intersection(same)), ("wait",))
     return tuple(name for option in VARIABLES if option in decided for name in VARIABLES[option].split())
-
-
-def _directive_lines(script: str) -> Iterator[str]:
-    """Yield the texts after #SBATCH, which sbatch reads up to the first command."""
-    for line in script.splitlines():
-        if line.strip() and not line.startswith("#"):
-            return
-        if line.startswith("#SBATCH "):
-            yield line.removeprefix("#SBATCH ")

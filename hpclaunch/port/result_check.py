@@ -61,15 +61,17 @@ def read_by_programs(port: Port, settings: Mapping[str, Any]) -> Iterator[str]: 
     of_node = settings.get("framework") == "ray"
     gpus = 0 if of_node else gpus_of(port.target) // (sizes.gpus_per_task or 1)
     cores = (usable_cores(port.target) or 0) // max(gpus, sizes.tasks_per_node or 1)
+    there = _cores_there(port)
     read = re.fullmatch(f"{WORDS['read by another']}|[^/]*", found.program)
     cases = {
         "index unread": "array" in settings and not (port.same_scheduler or _reading(port, index)),
         "ranks by name": not alike,
-        "fewer cores by a GPU": port.source_sizes.gpus and 0 < cores < (port.source_sizes.cpus_per_rank or 0),
+        "fewer cores by a GPU": port.source_sizes.gpus and 0 < cores < there,
         "built here": not (read or found.image or port.same_machine),
     }
-    texts = {"index": ", ".join(index), "names": ", ".join(names), "own": ", ".join(own), "cores": str(cores)}
-    yield from (task(case, port=port, **texts) for case, holds in cases.items() if holds)
+    texts = {"index": ", ".join(index), "names": ", ".join(names), "own": ", ".join(own)}
+    counts = {"there": there, "cores": cores}
+    yield from (task(case, port=port, **texts, **counts) for case, holds in cases.items() if holds)
     yield from _idle_gpus(port, settings.get("array"))
 
 
@@ -87,6 +89,16 @@ def _idle_gpus(port: Port, array: str | None) -> Iterator[str]:
     times = f", in each of its {len(array_indices(array, port.scheduler))} jobs" if array else ""
     texts = {"used": used * nodes, "reserved": gpus * nodes, "times": times, "queue": queue.name}
     yield task(f"idle GPUs, {case}", here=port.here, **texts)
+
+
+def _cores_there(port: Port) -> int:
+    """Return the cores that a rank has in the script, also where they are requested by GPU or by node."""
+    asked, sizes = port.requested, port.source_sizes
+    nodes, plain = sizes.nodes or 1, port.launch is None or not port.launch.by_launcher
+    of_gpus = (number(asked.cpus_per_gpu) or 0) * (sizes.gpus or 0) // nodes
+    of_node = 0 if port.same_machine else number(asked.cpus_per_node) or 0
+    slots = asked.all_tasks // nodes if plain else 0  # a launcher starts ranks in them
+    return sizes.cpus_per_rank or max(of_gpus, of_node, slots) * nodes // (sizes.ranks or 1)
 
 
 def _reading(port: Port, names: Collection[str]) -> list[int]:

@@ -77,3 +77,35 @@ def test_a_shared_queue_that_does_not_take_the_job_is_not_named() -> None:
 )
 def test_a_job_whose_ranks_have_all_gpus_or_none_has_no_idle_ones(text: str, to: str) -> None:
     assert "the job reserves" not in facts(text, to)
+
+
+@in_one_test(
+    "head, share",
+    [
+        ("#SBATCH -n 1 --gpus-per-node=1 --cpus-per-gpu=8 -t 10", "has 8 in the script"),
+        ("#SBATCH -n 1 --gpus-per-node=1 --cpus-per-gpu=7 -t 10", ""),
+        ("#SBATCH -n 1 --gpus-per-node=2 --cpus-per-gpu=8 -t 10", "has 16 in the script"),
+        ("#SBATCH -n 1 --gpus-per-node=1 --cpus-per-task=4 --mem=8G -t 10", ""),
+        ("#SBATCH -n 16 -N 1 --gpus-per-node=1 -t 10", "has 16 in the script"),
+        ('#BSUB -n 8\n#BSUB -gpu "num=1"\n#BSUB -W 10', "has 8 in the script"),
+        ('#BSUB -n 4\n#BSUB -gpu "num=1"\n#BSUB -W 10', ""),
+        ("#PBS -l select=1:ncpus=16:ngpus=1\n#PBS -l walltime=0:10:00", "has 16 in the script"),
+        ("#PBS -l select=1:ncpus=6:ngpus=1\n#PBS -l walltime=0:10:00", ""),
+        ("#PBS -l nodes=1:ppn=8:gpus=1\n#PBS -l walltime=0:10:00", "has 8 in the script"),
+    ],
+)
+def test_the_cores_of_a_rank_are_compared_in_each_form(head: str, share: str) -> None:
+    said = facts(f"#!/bin/bash\n{head}\npython main.py\n")
+    assert (share in said, "cores: a rank" in said) == (True, bool(share))
+
+
+def test_the_cores_of_several_ranks_are_shared_among_them() -> None:
+    two = '#!/bin/bash\n#BSUB -n 8\n#BSUB -gpu "num=2"\n#BSUB -W 10\n'
+    assert "cores: a rank" not in facts(f"{two}mpirun -n 8 python a.py\n")
+    assert "cores: a rank" not in facts(f"{two}torchrun --nproc_per_node=2 a.py\n")
+    pbs = "#!/bin/bash\n#PBS -l select=2:ncpus=32:mpiprocs=2:ngpus=2\n#PBS -l walltime=0:10:00\n"
+    assert "a rank has 16 in the script" in facts(f"{pbs}mpiexec -n 4 --ppn 2 python a.py\n")
+    own = pbs.replace("mpiprocs=2:ngpus=2", "system=polaris").replace("ncpus=32", "ncpus=64")
+    ranks = f"{own}mpiexec -n 8 --ppn 4 python a.py\n"
+    assert "a rank has 16" in facts(ranks, "lumi-g", "polaris")
+    assert "cores: a rank" not in facts(ranks, "polaris", "polaris")

@@ -9,7 +9,7 @@ from hpclaunch.plan.request_texts import SCRIPT_OWN, SHELL_OWN, looks_secret
 from hpclaunch.port.foreign_values import UNREADABLE, WORDS, Value
 from hpclaunch.port.job_sizes import usable_cores
 from hpclaunch.port.line_report import KEPT, Verdict, at_lines, task
-from hpclaunch.port.port_state import Port, gpus_of
+from hpclaunch.port.port_state import Port, gpus_of, number
 from hpclaunch.port.ported_command import FILL_IN
 from hpclaunch.scheduler.directive_reader import whole_number
 
@@ -150,6 +150,10 @@ def _replaced(port: Port, name: str, group: Group, value: Value) -> Verdict:
     read = _read_in_script(port, name)
     if group.name in ("rendezvous", "ranks") and not (read or name in WORDS["set for ranks"]):
         return port.says("not set for ranks", name=name, why=group.why)
+    if group.name == "threads" and value.plain is None:
+        cores = number(port.requested.cpus_per_task)
+        case = "threads of cores" if cores and value.shell == "$OMP_NUM_THREADS" else "threads, run time"
+        return port.says(case, name=name, why=group.why, cores=cores)
     if group.name in ("rendezvous", "ranks", "threads", "scheduler", "sizes for srun"):
         return port.says(group.name, name=name, why=group.why).doing(*_threads(port, name, group, value))
     if group.name == "binding":

@@ -109,3 +109,33 @@ def test_the_cores_of_several_ranks_are_shared_among_them() -> None:
     ranks = f"{own}mpiexec -n 8 --ppn 4 python a.py\n"
     assert "a rank has 16" in facts(ranks, "lumi-g", "polaris")
     assert "cores: a rank" not in facts(ranks, "polaris", "polaris")
+
+
+THREADS = "#!/bin/bash\n#SBATCH -n 1 -t 10 -c {cores}\nexport OMP_NUM_THREADS={value}\npython main.py\n"
+
+
+@in_one_test(
+    "cores, value, why",
+    [
+        (
+            1,
+            "$SLURM_CPUS_PER_TASK",
+            "it to the cores that a rank requests (1), so here to those of a rank on lumi-g",
+        ),
+        (16, "${SLURM_CPUS_PER_TASK}", "the cores that a rank requests (16), so here"),
+        (1, "$(nproc)", "its value is known at run time only"),
+        (1, "64", "more than the cores that a rank has on lumi-g"),
+        (1, "4", ""),
+    ],
+)
+def test_threads_that_become_the_cores_of_a_rank_have_the_true_reason(
+    cores: int, value: str, why: str
+) -> None:
+    ported = port(THREADS.format(cores=cores, value=value), "lumi-g")
+    found = [one for one in ported.report.changed if one.line == 3]
+    if why:
+        assert (found[0].to, why in found[0].why) == ("OMP_NUM_THREADS: the cores of each rank", True)
+    assert (ported.settings.get("env"), len(found)) == (
+        {"OMP_NUM_THREADS": value} if not why else None,
+        bool(why),
+    )

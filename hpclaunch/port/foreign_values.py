@@ -49,6 +49,8 @@ class Value:
     """It is not quoted, so bash makes several words of it."""
     origin: Word | None = None
     """The script's word that it comes from; None: it stands for none."""
+    of_job: bool = False
+    """It holds a number that the job here has for a variable of the scheduler."""
 
     @property
     def known(self) -> bool:
@@ -66,9 +68,13 @@ def texts_of(words: Iterable[Value]) -> list[str]:
     return [word.text for word in words]
 
 
-def option_pairs(words: Sequence[Value]) -> list[tuple[str, str]]:
-    """Return words as options: each with the next word, and those with a value in them."""
-    texts = [word.plain or word.shell or word.named or "" for word in words]
+def option_pairs(words: Sequence[Value], *, computed: bool = True) -> list[tuple[str, str]]:
+    """Return words as options: each with the next word, and those with a value in them.
+
+    ``computed`` False: without the numbers that the job here has for variables of the scheduler.
+    """
+    read = [word if computed or not word.of_job else Value(None, None) for word in words]
+    texts = [word.plain or word.shell or word.named or "" for word in read]
     return [*pairwise(texts), *((name, value) for name, _, value in (text.partition("=") for text in texts))]
 
 
@@ -224,7 +230,7 @@ class Values:
             there = replace(self, numbers={**self.there, "nodes": count * nodes}, there={})
             if _computed(there._arithmetic(text, offset)).plain != str(count * ranks):
                 return found
-        return Value(*2 * (str(self.numbers["tasks"]),))
+        return Value(*2 * (str(self.numbers["tasks"]),), of_job=True)
 
     def _expansion(self, part: Part, offset: int) -> Value:
         """Return ``$NAME`` and ``${NAME:-TEXT}``; other operators only change what is plain at run time."""
@@ -268,7 +274,7 @@ class Values:
             return self._assigned(name, made)
         if made is None and fact is not None and (fact in self.numbers or fact in self.target):
             text = str(self.numbers.get(fact, self.target.get(fact)))
-            return Value(None if "$" in text else text, text)
+            return Value(None if "$" in text else text, text, of_job=True)
         if name in WORDS["of a job here, too"] and (made is None or name.startswith("MASTER_")):
             return Value(None, f"${name}")
         name = f"{UNREADABLE}_{name}" if re.fullmatch(r"[2-9]|\d\d+", name) else name
@@ -323,7 +329,7 @@ class Values:
                 return Value(None, variable)
         fact = self._counted(inside)
         if fact is not None and (number := self.numbers.get(fact)) is not None:
-            return Value(str(number), str(number))
+            return Value(str(number), str(number), of_job=True)
         return Value(None, self.target.get("first node") if self._is_first_node(inside) else None)
 
     def _counted(self, inside: str) -> Fact | None:
@@ -400,7 +406,7 @@ def _split_text(text: str) -> list[str]:
 def _piece(text: str, value: Value) -> Value:
     """Return one of the words that bash makes of a value."""
     if value.plain is not None:
-        return _of_text(text_part(text))
+        return replace(_of_text(text_part(text)), of_job=value.of_job)
     outside = re.sub(r"\$\(.*\)", "", text)
     names = () if value.shell is not None else tuple(re.findall(r"\$\{(\w+)", outside))
     if not names:
@@ -437,7 +443,8 @@ def _in_one(pieces: Iterable[Value]) -> Value:
         missing += [each for each in more if each not in missing]
         if max(len(plain or ""), len(shell or "")) > MAX_CHARS:
             return Value(None, None)
-    return Value(plain, shell, tuple(missing), seen, named, splits=any(piece.splits for piece in pieces))
+    splits, of_job = (any(getattr(piece, name) for piece in pieces) for name in ("splits", "of_job"))
+    return Value(plain, shell, tuple(missing), seen, named, splits=splits, of_job=of_job)
 
 
 def _of_text(part: Part) -> Value:

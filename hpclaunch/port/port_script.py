@@ -142,6 +142,7 @@ def _check_starts(port: Port) -> None:
 def _settle(port: Port) -> tuple[Port, Verdict]:
     """Settle what all lines depend on: the launch, the sizes, the queue, and how variables are read."""
     launch = port_launch.main_launch(port) or last_program(port)
+    port = _within_range(port, port_launch.source_sizes(port, launch).ranks)
     found = port_launch.source_sizes(port, launch)
     command = port_launch.read_command(port, launch)
     found, to_do = _with_nodes(found, command, launch)
@@ -163,6 +164,16 @@ def _settle(port: Port) -> tuple[Port, Verdict]:
     port = replace(port, command=port_launch.read_command(port, launch))
     sets = {**account.sets, **sized.sets}
     return port, KEPT.setting(**sets).doing(*to_do, *account.to_do, *sized.to_do, *port.command.to_do)
+
+
+def _within_range(port: Port, ranks: int | None) -> Port:
+    """Return the port with no more nodes of a range than have a rank (man sbatch, -N)."""
+    asked = port.requested.nodes
+    bounds = re.fullmatch(r"(?:-N|--nodes)[ =]?(\d+)-\d+", asked.text) if asked else None
+    if asked is None or bounds is None or not ranks or ranks >= asked.value:
+        return port
+    nodes = asked._replace(value=max(int(bounds[1]), ranks))
+    return replace(port, requested=msgspec.structs.replace(port.requested, nodes=nodes))
 
 
 def _with_nodes(

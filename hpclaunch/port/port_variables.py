@@ -68,7 +68,7 @@ def _carried(port: Port, name: str, value: Value) -> Verdict:
         return Verdict("left out", why=reason).doing(*(secret if looks_secret(name) else ()))
     if value.plain is not None and len(value.plain.encode()) < WORDS["bytes of a variable"]:
         tasks = paths_here(port, f"env {name}", value.plain)
-        if is_other_size(port, name, value.plain):
+        if is_other_size(port, name, value.plain, of_job=value.of_job):
             what = f"env {name}: {value.plain}"
             tasks.append(task("other size", what=what, there=port.there, here=port.sizes_text))
         return KEPT.setting(env={name: value.plain}).doing(*tasks)
@@ -94,8 +94,18 @@ def paths_here(port: Port, where: str, text: str, bound: Collection[str] = ()) -
     return [f"{where}: {path} has to be a path on {port.here}" for path in paths]
 
 
-def is_other_size(port: Port, name: str, value: str | None) -> bool:
-    """Tell whether a number, by its name a size of the job, may be another one here."""
+def is_other_size(port: Port, name: str, value: str | None, *, of_job: bool = False) -> bool:
+    """Tell whether a number, by its name a size of the job, may be another one here.
+
+    ``of_job``: it is that of the job here, where the ranks started are those requested.
+    """
+    per_node, nodes = port.sizes.tasks_per_node or 0, port.sizes.nodes or 0
+    is_here = of_job and value in [*map(str, (nodes, per_node, nodes * per_node))]
+    return not is_here and _may_differ(port, name, value)
+
+
+def _may_differ(port: Port, name: str, value: str | None) -> bool:
+    """Tell whether a number is by its name a size of the job, and the job has another one or none here."""
     there, here = port.source_sizes, port.sizes
     of_node = here.tasks_per_node or gpus_of(port.target)
     same = here.same and there.nodes and (there.ranks or there.gpus) == of_node * there.nodes
@@ -150,18 +160,12 @@ def _replaced(port: Port, name: str, group: Group, value: Value) -> Verdict:
     read = _read_in_script(port, name)
     if group.name in ("rendezvous", "ranks") and not (read or name in WORDS["set for ranks"]):
         return port.says("not set for ranks", name=name, why=group.why)
-    if group.name == "threads" and value.plain is None:
-        cores = number(port.requested.cpus_per_task)
-        case = "threads of cores" if cores and value.shell == "$OMP_NUM_THREADS" else "threads, run time"
-        return port.says(case, name=name, why=group.why, cores=cores)
-    if group.name in ("rendezvous", "ranks", "threads", "scheduler", "sizes for srun"):
-        return port.says(group.name, name=name, why=group.why).doing(*_threads(port, name, group, value))
+    if group.name in ("rendezvous", "ranks", "scheduler", "sizes for srun"):
+        return port.says(group.name, name=name, why=group.why)
+    if group.name == "threads":
+        return _threads(port, name, group, value)
     if group.name == "binding":
-        binding = port.target.binding
-        gpus = f", GPUs by {binding.gpu_visible_var}" if binding.gpu_visible_var else ""
-        source = port.cited(binding.source)
-        said = port.says("replaced by the binding", source, gpus=gpus, why=group.why, name=name)
-        return _visible(port, name, value, said)
+        return _visible(port, name, value, _bound(port, name, group))
     alone = read or port.same_machine or re.fullmatch(WORDS["of one machine alone"], name)
     return port.says("not needed here" if alone else "not set here", why=group.why)
 
@@ -176,10 +180,23 @@ def gpu_aware_verdict(port: Port, text: str) -> Verdict:
     return said.setting(env={name: "1"})
 
 
-def _threads(port: Port, name: str, group: Group, value: Value) -> list[str]:
-    """Return the task about a number of threads that is left out, where the cores of a rank are not known."""
-    unknown = group.name == "threads" and value.plain and port.sizes.tasks_per_node is None
-    return [task("threads, unknown", name=name, value=value.plain)] if unknown else []
+def _bound(port: Port, name: str, group: Group) -> Verdict:
+    """Return the verdict on a variable by which the other machine binds ranks."""
+    binding = port.target.binding
+    gpus = f", GPUs by {binding.gpu_visible_var}" if binding.gpu_visible_var else ""
+    source = port.cited(binding.source)
+    return port.says("replaced by the binding", source, gpus=gpus, why=group.why, name=name)
+
+
+def _threads(port: Port, name: str, group: Group, value: Value) -> Verdict:
+    """Return the verdict on a number of threads, in whose place the cores of a rank stand here."""
+    cores, case = number(port.requested.cpus_per_task), "threads"
+    if value.plain is None:
+        case = "threads of cores" if cores and value.shell == "$OMP_NUM_THREADS" else "threads, run time"
+    said = port.says(case, name=name, why=group.why, cores=cores)
+    if value.plain and port.sizes.tasks_per_node is None:  # the cores of a rank are not known
+        return said.doing(task("threads, unknown", name=name, value=value.plain))
+    return said
 
 
 def _read_in_script(port: Port, name: str) -> bool:

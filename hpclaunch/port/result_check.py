@@ -277,12 +277,14 @@ def _other_sizes(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
     """Yield the arguments that are sizes of the job, by their names."""
     given = "OMP_NUM_THREADS" in {*port.script.variables.assignments, *settings.get("env", ())}
     line, gpus = port.launch_line, gpus_of(port.target)
-    for name, value in ((name, value) for name, value in option_pairs(port.command.words) if value.isdigit()):
+    words = port.command.words
+    written = option_pairs(words, computed=False)
+    for name, value in ((name, value) for name, value in option_pairs(words) if value.isdigit()):
         if re.fullmatch(WORDS["options of threads"], name) and not given:
             yield task("other threads", name=name, value=value, line=line)
         if re.fullmatch(WORDS["ranks of a node"], name) and 0 < gpus < int(value):
             yield task("wider than a node", name=name, value=value, line=line, gpus=gpus)
-        if is_other_size(port, name, value):
+        if is_other_size(port, name, value, of_job=(name, value) not in written):
             what = f"command: {name} {value} of line {line}"
             yield task("other size", what=what, there=port.there, here=port.sizes_text)
 

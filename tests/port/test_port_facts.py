@@ -139,3 +139,56 @@ def test_threads_that_become_the_cores_of_a_rank_have_the_true_reason(
         {"OMP_NUM_THREADS": value} if not why else None,
         bool(why),
     )
+
+
+RANKS = "#!/bin/bash\n#SBATCH -N 2 -n 4 --gres=gpu:2 -t 10\n{lines}\nsrun python ddp.py {words}\n"
+
+
+@in_one_test(
+    "lines, words, named",
+    [
+        ("", '--world-size="$SLURM_NTASKS"', False),
+        ("", "--world-size $SLURM_NTASKS", False),
+        ("N=${SLURM_NTASKS}", "--world-size $N", False),
+        ("N=$((SLURM_NNODES * 2))", "--world-size $N", False),
+        ("export NUM_PROCS=$SLURM_NTASKS", "", False),
+        ("", "--world-size 4", True),
+        ("N=4", "--world-size $N", True),
+        ("export NUM_PROCS=4", "", True),
+        ("N=$((SLURM_NNODES * 3))", "--world-size $N", True),
+    ],
+)
+def test_a_size_that_port_computed_for_the_job_here_is_no_task(lines: str, words: str, named: bool) -> None:
+    said = "\n".join(port(RANKS.format(lines=lines, words=words), "lumi-g").to_do)
+    assert ("was a size of the job" in said) is named
+
+
+def test_slots_of_another_number_than_ranks_are_no_size_here() -> None:
+    text = "#!/bin/bash\n#SBATCH -n 16 --gpus=1 -t 10\nexport NUM_PROCS=$SLURM_NTASKS\npython a.py\n"
+    assert "NUM_PROCS: 16 was a size of the job" in "\n".join(port(text, "lumi-g").to_do)
+
+
+@in_one_test(
+    "head, launch, said",
+    [
+        ("--nodes=1-7 --ntasks=1", "python a.py", ""),
+        ("-N 1-7", "python a.py", ""),
+        ("--nodes=2-7 --ntasks=1", "python a.py", "requests 2 and starts 1 rank"),
+        ("--nodes=7 --ntasks=1", "python a.py", "requests 7 and starts 1 rank"),
+        ("--nodes=1-7 --ntasks=4", "srun python a.py", ""),
+        ("--nodes=1-4 --ntasks-per-node=2", "srun python a.py", ""),
+    ],
+)
+def test_of_a_range_of_nodes_no_more_than_the_ranks_count(head: str, launch: str, said: str) -> None:
+    ported = port(f"#!/bin/bash\n#SBATCH {head} -t 10\n{launch}\n", "polaris")
+    found = "\n".join(ported.to_do)
+    assert (said in found, "nodes: " in found) == (True, bool(said))
+
+
+def test_the_gpus_of_a_range_of_nodes_are_those_of_its_ranks() -> None:
+    text = "#!/bin/bash\n#SBATCH --nodes=1-4 --ntasks=1 --gpus-per-node=1 -t 10\npython a.py\n"
+    assert port(text, "lumi-g").settings["gpus_per_task"] == 1
+    ranks = port(
+        text.replace("ntasks=1", "ntasks-per-node=2").replace("python", "srun python"), "lumi-g"
+    ).settings
+    assert ranks["tasks_per_node"] * ranks["nodes"] == 8

@@ -56,6 +56,11 @@ class SeenGpus(NamedTuple):
         """The GPU, where it is one, and the same for other steps, too."""
         return [one for one in self.own if len(self.own) == 1 and not one.startswith(_OF_THE_JOB)]
 
+    @property
+    def named(self) -> frozenset[str]:
+        """All GPUs that its variable names; none where a device file has shown which of them it uses."""
+        return self.own if self.text and len(self.own) == len(self.text.split(",")) else frozenset()
+
 
 def gpus_of_ranks(
     ranks: Sequence[Sequence[Process]], node: AttachedNode, topology: NodeTopology | None
@@ -65,8 +70,16 @@ def gpus_of_ranks(
     mains = [processes[0] for processes in ranks]
     numbered = _numbered(mains, len(known.addresses))
     seen = [known.seen(processes, numbered) for processes in ranks]
-    users = Counter(one.own for one in seen if one.own)
-    return [one._replace(verdict=GPU_SHARED) if users[one.own] > len(one.own) else one for one in seen]
+    users, mixed = Counter(one.own for one in seen if one.own), _mixed({one.named for one in seen})
+    shared = [one.named in mixed or users[one.own] > len(one.own) for one in seen]
+    return [
+        one._replace(verdict=GPU_SHARED) if wrong else one for one, wrong in zip(seen, shared, strict=True)
+    ]
+
+
+def _mixed(sets: set[frozenset[str]]) -> set[frozenset[str]]:
+    """Return the sets of which another has a part: only ranks with equal sets choose by their local rank."""
+    return {own for own in sets if any(own & other for other in sets - {own})}
 
 
 def _numbered(mains: list[Process], count: int) -> str:
@@ -416,10 +429,15 @@ class _NodeRanks:
             return (
                 f"rank {one}: {value}, and no GPU of {one.host} has that name; give it one that the node has"
             )
-        users = [str(one) for one, other in zip(self.ranks, self.gpus, strict=True) if other.own == seen.own]
-        named = ", ".join(sorted(seen.own))
+        return self._sharing(one, seen, value)
+
+    def _sharing(self, one: _Rank, seen: SeenGpus, value: str) -> str:
+        pairs = [pair for pair in zip(self.ranks, self.gpus, strict=True) if pair[1].own & seen.own]
+        users = {str(rank): gpus.own for rank, gpus in pairs if gpus.verdict == GPU_SHARED}
+        shared = seen.own.intersection(*users.values()) or seen.own
+        named = f"share {len(shared)} GPU ({', '.join(sorted(shared))}; {value})"
         remedy = "start one rank per GPU, or give each the GPU of its local rank"
-        return f"ranks {listed(users)} of {one.host} share {len(seen.own)} GPU ({named}; {value}): {remedy}"
+        return f"ranks {listed(list(users))} of {one.host} {named}: {remedy}"
 
     def _numa(self, number: int) -> set[int | None]:
         """Return the NUMA nodes of a rank's cores; None is in them where one is not known."""

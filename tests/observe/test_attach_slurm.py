@@ -177,6 +177,20 @@ def test_two_ranks_on_one_gpu_are_named(jobs: Jobs, one_gpu: str) -> None:
 
 
 @pytest.fixture
+def mixed_sets(jobs: Jobs) -> Iterator[str]:
+    gpus = "$([ $SLURM_LOCALID = 1 ] && echo 0 || echo 0,1)"
+    program = rank(jobs.folder, "mixed", gpus, RIGHT)
+    head = f"#!/bin/bash\n#SBATCH --nodes=1 --ntasks=2 --output={jobs.folder}/mixed.log\n"
+    yield from started(jobs, "mixed", f"{head}srun --mpi=none --cpu-bind=none bash -c '{program}'\n", 2)
+
+
+def test_a_rank_with_one_gpu_of_anothers_set_shares_it(jobs: Jobs, mixed_sets: str) -> None:
+    text = jobs.verify("--attach", mixed_sets, code=1)
+    assert "2 of 2 ranks have a wrong binding: rank 0 (gpu-shared), 1 (gpu-shared)" in text
+    assert "share 1 GPU (GPU 0; ROCR_VISIBLE_DEVICES=0,1)" in text
+
+
+@pytest.fixture
 def two_steps(jobs: Jobs) -> Iterator[str]:
     steps = [(RIGHT, "$SLURM_LOCALID", 2), ("0", "1", 1)]
     programs = [(rank(jobs.folder, "two", gpu, cpu), count) for cpu, gpu, count in steps]

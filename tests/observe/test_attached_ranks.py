@@ -369,6 +369,37 @@ def test_two_ranks_on_one_gpu_are_wrong() -> None:
     assert RULE_OF_RANK["gpu-shared"] == "ranks-share-gpus"
 
 
+@in_one_test(
+    "values, wrong",
+    [
+        (["0,1", "0"], [0, 1]),
+        (["0", "1,0"], [0, 1]),
+        (["0,1", "1,2", "3"], [0, 1]),
+        (["0,1", "1,0"], []),  # the same set in another order
+        (["0,1", "2,3"], []),
+        (["0,1", "0,1", "2"], []),
+        (["0,1,-1", "2"], []),
+    ],
+)
+def test_sets_of_gpus_that_overlap_are_shared(values: list[str], wrong: list[int]) -> None:
+    found = verdicts(values)
+    assert [n for n, verdict in enumerate(found) if verdict == "gpu-shared"] == wrong, found
+
+
+def test_the_gpu_that_is_in_both_sets_is_named() -> None:
+    found = with_gpu_variable(["0,1", "0", *"234567"])
+    assert f"ranks 0, 1 of nid1 share 1 GPU ({LUMI[0]}; ROCR_VISIBLE_DEVICES=0,1)" in found.remedies[0]
+    assert [one.rank for one in found.ranks if one.verdict == "gpu-shared"] == [0, 1]
+
+
+def test_a_rank_that_has_opened_one_gpu_of_its_set_shares_only_that_one() -> None:
+    files = {"/dev/nvidia0": LUMI[0], "/dev/nvidia1": LUMI[1]}
+    opened = ("/dev/nvidia1",), ()
+    assert "gpu-shared" not in verdicts(["0,1", "0"], opened=opened, devices=files)
+    assert "gpu-shared" not in verdicts(["0,1", "0,1"], opened=opened, devices=files)
+    assert verdicts(["0,1", "1"], opened=opened, devices=files) == ["gpu-shared"] * 2
+
+
 def test_gpus_that_slurm_has_given_each_rank_are_not_the_same() -> None:
     """With --gpus-per-task each rank calls its GPU 0; only device files tell which one it is."""
     given: dict[str, Any] = {"variables": {"SLURM_GPUS_ON_NODE": "2"}}

@@ -1,9 +1,10 @@
 """The other lines of a foreign script: variables, modules, folders, and commands around the launch."""
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import lru_cache
 from itertools import chain
+from typing import Any
 
 from hpclaunch.lint.bind_lists import is_list
 from hpclaunch.lint.known_variables import INFORMATION_COMMANDS
@@ -11,7 +12,7 @@ from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.plan.script_commands import program_at
 from hpclaunch.plan.software_choice import ready_software
 from hpclaunch.port.foreign_values import UNREADABLE, WORDS, Value, option_pairs, texts_of
-from hpclaunch.port.line_report import KEPT, Judged, Verdict
+from hpclaunch.port.line_report import KEPT, Judged, Verdict, task
 from hpclaunch.port.own_script import BINDS, bind_line, request_lines
 from hpclaunch.port.port_directives import binding_verdict
 from hpclaunch.port.port_state import Port, decided
@@ -421,6 +422,42 @@ def _same_modules(port: Port, command: Command) -> Verdict:
     return port.says("fault", fault="; ".join(wrong)) if wrong else KEPT.setting(module=more)
 
 
+def replaced_modules(port: Port, found: Mapping[str, Any]) -> list[str]:
+    """Return the modules of the site's setup of which the script loads other versions."""
+    steps = [step.text for step in port.target.software.setup] if port.same_machine else []
+    theirs = [name for step in steps if step.startswith("module load ") for name in step.split()[2:]]
+    own = {name.partition("/")[0] for name in found.get("module", ())}
+    return [name for name in theirs if name.partition("/")[0] in own]
+
+
+def modules_behind(port: Port, found: Mapping[str, Any]) -> Iterator[str]:
+    """Yield that the site's setup stays, and loads other versions of modules of the script before these."""
+    names = replaced_modules(port, found)
+    if names and "environment" not in found:
+        yield task("own modules behind", names=" ".join(names), here=port.here)
+
+
+def own_modules(port: Port, found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keys of a job whose script loads another version of a module of the site's setup.
+
+    Behind the site's own, the environment that is activated in it and its paths would stay. ``found``: the
+    keys that the lines set. Empty: the script loads no such module, or the setup does more than loading some.
+    """
+    replaced, setup = replaced_modules(port, found), [one.text.split() for one in port.target.software.setup]
+    if not replaced or {" ".join(step[:2]) for step in setup}.difference(WORDS["steps of setup"]):
+        return {}
+    loaded = chain.from_iterable(step[2:] for step in setup if step[1] == "load")
+    others = filter(lambda name: name not in replaced, loaded)
+    environment = {"site_setup": False, "module_use": [step[2] for step in setup if step[1] == "use"]}
+    return {**_base(port), **found, "module": (*others, *found["module"]), "environment": environment}
+
+
+def _base(port: Port) -> dict[str, str]:
+    """Return conda's base as the environment where a line activates it."""
+    lines = (" ".join(word.raw for word in one.words) for one in port.script.commands)
+    return {"conda": "base"} if {"conda activate", "conda activate base"}.intersection(lines) else {}
+
+
 def _module_words(command: Command) -> list[str]:
     texts = (word.text or word.raw for word in command.words[1:])
     return [text for text in texts if not text.startswith("-")]
@@ -453,6 +490,7 @@ def _environment(port: Port, command: Command) -> Verdict:
 
 def _same_environment(port: Port, words: list[str]) -> Verdict:
     setup = [step.text for step in port.target.software.setup]
+    words = [*words, "base"] if words[1:] == ["activate"] else words  # conda activate
     line = " ".join(words)
     if line in setup:
         return KEPT

@@ -31,7 +31,15 @@ from hpclaunch.port.line_report import (
     task,
     undecided,
 )
-from hpclaunch.port.port_body import content_lines, last_program, port_body, port_rest, set_at
+from hpclaunch.port.port_body import (
+    content_lines,
+    last_program,
+    modules_behind,
+    own_modules,
+    port_body,
+    port_rest,
+    set_at,
+)
 from hpclaunch.port.port_directives import port_directives
 from hpclaunch.port.port_state import Port, gpus_of, number, numbers_asked
 from hpclaunch.port.port_variables import to_fill_in
@@ -268,6 +276,7 @@ def _reasons(port: Port, settings: Mapping[str, Any], given: Mapping[str, Any]) 
         "time": queue.walltime_why,
         "name": "" if "name" in given else "after the program, since the script names no job",
         "framework": framework,
+        "environment": "the script loads its own version of a module of the site's setup",
     }
 
 
@@ -358,6 +367,7 @@ def _settings(port: Port, found: dict[str, Any]) -> tuple[dict[str, Any], list[s
     """Return the keys of the job file in its order, and what is to do about those that the target lacks."""
     to_fill, to_set = to_fill_in(found.get("fill_in", ()))
     found = {**found, "env": {**to_fill, **found.get("env", {})}}
+    found |= own_modules(port, found)
     image, binds = found.get("container"), found.get("container_bind", ())
     to_do = _without_container(port, image, binds)
     left = ("container", "container_bind") if to_do or not image else ()
@@ -378,6 +388,7 @@ def _software(port: Port, found: Mapping[str, Any]) -> Iterator[str]:
         there = ready_software(port.target)
         case = "modules, offered" if there else "modules loaded"
         yield task(case, modules=modules, here=port.here, there=there)
+    yield from modules_behind(port, found)
     if set_up := found.get("set_up"):
         lines = {line for line, _ in set_up}
         shown = "; ".join(dict.fromkeys(text for _, text in set_up))

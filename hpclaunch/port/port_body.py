@@ -127,6 +127,8 @@ def _judge(port: Port, command: Command, own: dict[int, str]) -> Iterator[Judged
         whole = port.says("own line")
     elif _is_behind(port, command):
         whole = port.says("behind the launch", line=port.launch_line)
+    elif _sets_up_conda(port, command):
+        whole = _conda_init(port, command)
     elif file := _node_file(port, command):
         whole = port.says("node file", file=file)
     elif command.words and name not in DECLARING:
@@ -135,6 +137,27 @@ def _judge(port: Port, command: Command, own: dict[int, str]) -> Iterator[Judged
         yield Judged(lines, whole)
     else:
         yield from _assignments(port, command)
+
+
+def _sets_up_conda(port: Port, command: Command) -> bool:
+    """Tell whether a command is one of those that conda init writes, in such a block."""
+    text = port.script.text
+    blocks = (found.span() for found in re.finditer(WORDS["block of conda init"], text))
+    inside = any(start <= command.start < end for start, end in blocks)
+    return (
+        inside and re.fullmatch(WORDS["of conda init"], text[command.start : command.end].strip()) is not None
+    )
+
+
+def _conda_init(port: Port, command: Command) -> Verdict:
+    """Judge what makes conda known: nothing, where a line activates an environment, else one environment."""
+    activates = any("activate" in {word.raw for word in one.words[:2]} for one in port.script.commands)
+    lines = "; ".join(step.text for step in port.target.software.setup)
+    if activates or "conda" not in lines:
+        return port.says("conda hook" if activates else "environment, unknown")
+    source = port.cited(port.target.software.setup[-1].source)
+    said = port.says("environment", source, setup=lines)
+    return said.setting(set_up=((command.line + port.before, "conda init"),))
 
 
 def _is_behind(port: Port, command: Command) -> bool:

@@ -50,6 +50,16 @@ def parse_walltime_s(text: str, what: str = "walltime") -> int:
     return total
 
 
+def clock_s(pattern: str, text: str) -> int | None:
+    """Return the seconds of a time; a group of the pattern has the number of its first letter's unit, ``d2``.
+
+    None: the pattern does not match. So each scheduler says its own forms, and nothing else.
+    """
+    match = re.fullmatch(pattern, text.strip())
+    parts = match.groupdict(default="0") if match else {}
+    return sum(_UNIT_S[unit[0]] * int(count) for unit, count in parts.items()) if match else None
+
+
 def format_walltime(seconds: int) -> str:
     """Write seconds as ``HH:MM:SS``, which Slurm and PBS read in the same way; hours may pass 99."""
     minutes, s = divmod(seconds, 60)

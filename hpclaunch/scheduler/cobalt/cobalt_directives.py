@@ -1,9 +1,9 @@
 """The ``#COBALT`` lines of a batch script (Cobalt's man qsub; ALCF's guide to Theta and ThetaGPU)."""
 
-import re
 from collections.abc import Sequence
 
 from hpclaunch.scheduler import directive_reader
+from hpclaunch.walltime import clock_s
 
 
 def _requested(directives: Sequence[directive_reader.Directive]) -> directive_reader.RequestedResources:
@@ -16,12 +16,7 @@ def _requested(directives: Sequence[directive_reader.Directive]) -> directive_re
 
 def cobalt_time_s(text: str) -> int | None:
     """Read a time as Cobalt does (man qsub, --time): minutes, or H:M:S."""
-    match = re.fullmatch(r"(\d{1,9})|(\d{1,6}):(\d{1,6}):(\d{1,6})", text.strip())
-    if match is None:
-        return None
-    if match[1]:
-        return int(match[1]) * 60
-    return (int(match[2]) * 60 + int(match[3])) * 60 + int(match[4])
+    return clock_s(r"(?P<m>\d{1,9})|(?P<h>\d{1,6}):(?P<m2>\d{1,6}):(?P<s>\d{1,6})", text)
 
 
 DIRECTIVES = directive_reader.DirectiveReader(

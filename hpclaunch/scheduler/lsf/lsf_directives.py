@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from hpclaunch.scheduler import directive_reader
+from hpclaunch.walltime import clock_s
 
 # bsub has some 100 options, so one that is not in the table is not called wrong.
 _VALUES = directive_reader.word_counts("lsf")
@@ -47,8 +48,7 @@ def _found(
 
 def lsf_time_s(text: str) -> int | None:
     """Read a run limit as LSF does (bsub -W): minutes or hours:minutes, perhaps followed by ``/host``."""
-    match = re.fullmatch(r"(?:(\d{1,6}):)?(\d{1,9})(?:/.+)?", text.strip())
-    return (int(match[1] or 0) * 60 + int(match[2])) * 60 if match else None
+    return clock_s(r"(?:(?P<h>\d{1,6}):)?(?P<m>\d{1,9})(?:/.+)?", text)
 
 
 def _read_array(name: str) -> str | None:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import NamedTuple
 
 from hpclaunch.scheduler import directive_reader
+from hpclaunch.walltime import clock_s
 
 # Letters of options that take a value.
 # Both PBS' and Torque's: qsub of PBS has no -b, -d, -D, -F, -t and refuses them by name.
@@ -95,11 +96,8 @@ def pbs_time_s(text: str, *, days: bool = False) -> int | None:
 
     ``days``: also D:H:M:S, which TORQUE 2.5 to 6.1 reads, and OpenPBS 18 to 23 refuses (decode_time of both).
     """
-    match = re.fullmatch(r"(?:(?:(?:(\d{1,6}):)?(\d{1,6}):)?(\d{1,6}):)?(\d{1,9})(?:\.\d+)?", text.strip())
-    if match is None or (match[1] and not days):
-        return None
-    given, hours, minutes, seconds = (int(part or 0) for part in match.groups())
-    return ((given * 24 + hours) * 60 + minutes) * 60 + seconds
+    pattern = r"(?:(?:(?:(?P<d>\d{1,6}):)?(?P<h>\d{1,6}):)?(?P<m>\d{1,6}):)?(?P<s>\d{1,9})(?:\.\d+)?"
+    return clock_s(pattern, text) if days or text.count(":") < 3 else None
 
 
 _SIZE = re.compile(r"(\d+)([kmgtp]?)([bw]?)", re.IGNORECASE)

@@ -12,6 +12,7 @@ import msgspec
 
 from hpclaunch.package_data import text_beside
 from hpclaunch.scheduler import directive_reader
+from hpclaunch.walltime import clock_s
 
 _GRES_GPUS = re.compile(r"(?:gres[/:])?gpu(?:[:=][A-Za-z][\w.-]*)?(?:[:=](\d{1,6}))?(?:\(.*\))?")
 
@@ -47,16 +48,9 @@ def _gres_gpus(text: str) -> int | None:
 
 def slurm_time_s(text: str) -> int | None:
     """Read a time as Slurm does (parse_time.c, 22.05): minutes, M:S, H:M:S, D-, D-H, D-H:M or D-H:M:S."""
-    clean = re.sub("-$", "-0", text.strip())
-    match = re.fullmatch(r"(?:(\d{1,6})-)?(\d{1,9})(?::(\d{1,9}))?(?::(\d{1,9}))?", clean)
-    if match is None:
-        return None
-    days, first, second, third = (int(part or 0) for part in match.groups())
-    if match[1] is not None:
-        return ((days * 24 + first) * 60 + second) * 60 + third
-    if match[4] is not None:
-        return (first * 60 + second) * 60 + third
-    return first * 60 + second
+    with_days = r"(?P<d>\d{1,6})-(?:(?P<h>\d{1,9})(?::(?P<m>\d{1,9}))?(?::(?P<s>\d{1,9}))?)?"
+    without = r"(?P<h2>\d{1,9}):(?P<m2>\d{1,9}):(?P<s2>\d{1,9})|(?P<m3>\d{1,9})(?::(?P<s3>\d{1,9}))?"
+    return clock_s(f"{with_days}|{without}", text)
 
 
 DIRECTIVES = directive_reader.DirectiveReader(

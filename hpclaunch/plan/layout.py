@@ -444,6 +444,14 @@ def spread_note(job: JobLayout) -> Iterator[str]:
         yield note_text("ranks: spread", ranks=job.tasks)
 
 
+def array_note(job: JobLayout) -> Iterator[str]:
+    """Yield that the queue takes fewer jobs of one user than the array has."""
+    request, queue = job.request, job.choice.queue
+    jobs = len(array_indices(request.array, job.scheduler)) if request.array else 1
+    if queue and queue.max_jobs and jobs > queue.max_jobs:
+        yield note_text("array: too many", jobs=jobs, queue=job.choice.name, most=queue.max_jobs)
+
+
 def cost_of(billing: Billing, nodes: int, seconds: int, times: Mapping[str, int] | None = None) -> Cost:
     """Return what whole nodes cost for this long; ``times``: noun in the plural -> how many of it."""
     amount = nodes * seconds / 3600 * billing.per_node_hour * prod((times or {}).values())

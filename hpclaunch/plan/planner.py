@@ -328,5 +328,6 @@ def _warnings(job: layout.JobLayout) -> tuple[str, ...]:
         *framework_notes(job),
         *notes,
         *layout.spread_note(job),
+        *layout.array_note(job),
         *((cost.text,) if cost else ()),
     )

@@ -109,3 +109,10 @@ def test_the_option_and_the_note() -> None:
 def test_ranks_that_take_a_node_each_are_noted(options: dict[str, Any], spread: bool) -> None:
     """A user of sbatch -n 64 expects one node of 128 cores, and would pay for 64."""
     assert ("nodes, one rank on each" in notes(**options)) == spread
+
+
+@pytest.mark.parametrize(("array", "said"), [("0-209", False), ("0-210", True), ("1-1000%200", True)])
+def test_an_array_of_more_jobs_than_the_queue_takes_is_noted(array: str, said: bool) -> None:
+    """LUMI's standard-g takes 210."""
+    found = notes(site="lumi-g", nodes=1, queue="standard-g", array=array)
+    assert ("standard-g takes 210 of one user at once" in found) == said

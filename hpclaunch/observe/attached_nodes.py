@@ -33,6 +33,7 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
     cpus: str
     mems: str
     threads: dict[str, int]
+    running: dict[str, int] = {}
     devices: tuple[str, ...]
     variables: dict[str, str]
 

@@ -26,7 +26,7 @@ from hpclaunch.job.record import NOT_JUDGED, RankReport, readable_cpus
 from hpclaunch.json_document import document_of
 from hpclaunch.observe.attached_nodes import AttachedNode, Process
 from hpclaunch.plural import listed
-from hpclaunch.remote.look import GPU_VARIABLES, HELPERS, RANKS_OF, SHELLS
+from hpclaunch.remote.look import GPU_VARIABLES, HELPERS, PAUSE_S, RANKS_OF, SHELLS
 from hpclaunch.scheduler.directive_reader import whole_number
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher
@@ -56,11 +56,6 @@ class SeenGpus(NamedTuple):
         """The GPU, where it is one, and the same for other steps, too."""
         return [one for one in self.own if len(self.own) == 1 and not one.startswith(_OF_THE_JOB)]
 
-    @property
-    def named(self) -> frozenset[str]:
-        """All GPUs that its variable names; none where a device file has shown which of them it uses."""
-        return self.own if self.text and len(self.own) == len(self.text.split(",")) else frozenset()
-
 
 def gpus_of_ranks(
     ranks: Sequence[Sequence[Process]], node: AttachedNode, topology: NodeTopology | None
@@ -70,15 +65,16 @@ def gpus_of_ranks(
     mains = [processes[0] for processes in ranks]
     numbered = _numbered(mains, len(known.addresses))
     seen = [known.seen(processes, numbered) for processes in ranks]
-    users, mixed = Counter(one.own for one in seen if one.own), _mixed({one.named for one in seen})
-    shared = [one.named in mixed or users[one.own] > len(one.own) for one in seen]
+    users, mixed = Counter(one.own for one in seen if one.own), _mixed(seen)
+    shared = [one.own in mixed or users[one.own] > len(one.own) for one in seen]
     return [
         one._replace(verdict=GPU_SHARED) if wrong else one for one, wrong in zip(seen, shared, strict=True)
     ]
 
 
-def _mixed(sets: set[frozenset[str]]) -> set[frozenset[str]]:
-    """Return the sets of which another has a part: only ranks with equal sets choose by their local rank."""
+def _mixed(seen: list[SeenGpus]) -> set[frozenset[str]]:
+    """Return the named sets of which another has a part: ranks with equal sets choose by local rank."""
+    sets = {one.own for one in seen if one.own and len(one.own) == len((one.text or "").split(","))}
     return {own for own in sets if any(own & other for other in sets - {own})}
 
 
@@ -219,6 +215,12 @@ class _Rank(NamedTuple):
         main = self.main
         own, threads = readable_cpus(main.cpus), map(readable_cpus, main.threads)
         return own.union(*(cpus for cpus in threads if len(cpus) <= len(own)))
+
+    @property
+    def running(self) -> int:
+        """Number of threads of its main process that run on its CPUs only, at two looks."""
+        pairs = self.main.running.items()
+        return sum(count for where, count in pairs if readable_cpus(where) <= self.cpus)
 
     @property
     def working(self) -> list[Process]:
@@ -459,10 +461,12 @@ class _NodeRanks:
         """Judge the memory policy, GPUs without a known name, and threads with too few CPUs."""
         one, cpus = self.ranks[number], self.cpus[number]
         found = [_memory_verdict(one.main.mems, self._numa(number)), self.gpus[number].verdict]
-        threads = one.main.variables.get("OMP_NUM_THREADS", "").partition(",")[0]
-        if (wanted := whole_number(threads)) and cpus and wanted > len(cpus):
+        wanted = whole_number(one.main.variables.get("OMP_NUM_THREADS", "").partition(",")[0]) or 0
+        if cpus and max(wanted, one.running - 1) > len(cpus):  # one that runs may be a helper that polls
             found.append(MANY_THREADS)
-            words = f"rank {one}: {wanted} OpenMP threads on {len(cpus)} CPUs"
+            running = f"{one.running} threads that run, at two looks {PAUSE_S} s apart,"
+            threads = f"{wanted} OpenMP threads" if wanted > len(cpus) else running
+            words = f"rank {one}: {threads} on {len(cpus)} CPUs"
             remedy = f"give it as many CPUs, or OMP_NUM_THREADS={len(cpus)}"
             self.problems.setdefault(MANY_THREADS, f"{words}; {remedy}")
         return max(found, key=lambda each: (each != "ok") + (each not in ("ok", NOT_JUDGED)))

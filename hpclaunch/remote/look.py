@@ -14,12 +14,14 @@ import os
 import re
 import socket
 import sys
+import time
 from collections import Counter
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, Iterable, List, Optional
 
 MARK = "HPCLAUNCH-LOOK "
 _PIECE = 400
 MOST_PROCESSES = 4096
+PAUSE_S = 0.2
 VARIABLES = re.compile(
     r"(SLURM_(JOB_ID|STEP_ID|PROCID|LOCALID|NTASKS|NODEID|CPU_BIND|(JOB|STEP)_GPUS|GPUS_ON_NODE)|PBS_JOBID|PMIX?_(RANK|SIZE|LOCAL_RANK)"
     r"|PALS_(LOCAL_)?RANKID|PMI_LOCAL_RANK|MPI_LOCAL(N?RANKS|RANKID)|OMPI_COMM_WORLD_(LOCAL_)?(RANK|SIZE)"
@@ -82,11 +84,25 @@ def field(status: str, name: str) -> str:
     return match.group(1) if match else ""
 
 
-def threads_of(pid: str) -> Dict[str, int]:
-    """Return CPU list -> number of threads that may run there."""
-    tasks = "/proc/" + pid + "/task"
-    lists = [field(read(tasks + "/" + name + "/status"), "Cpus_allowed_list") for name in names_in(tasks)]
+def threads_of(pid: str, names: Iterable[str]) -> Dict[str, int]:
+    """Return CPU list -> number of these threads that may run there."""
+    tasks = "/proc/" + pid + "/task/"
+    lists = [field(read(tasks + name + "/status"), "Cpus_allowed_list") for name in names]
     return dict(Counter(filter(None, lists)))
+
+
+def running_threads(pid: str) -> List[str]:
+    """Return the threads that run or wait for a CPU (proc(5), state R); those that sleep do not."""
+    tasks = "/proc/" + pid + "/task/"
+    return [name for name in names_in(tasks) if read(tasks + name + "/stat").rpartition(")")[2][1:2] == "R"]
+
+
+def look_again(processes: List[Dict[str, Any]]) -> None:
+    """Turn the threads that run into CPU list -> number of those that still do, after a while if three do."""
+    time.sleep(PAUSE_S * any(len(one["running"]) > 2 for one in processes))
+    for one in processes:
+        both = set(running_threads(str(one["pid"]))).intersection(one["running"])
+        one["running"] = threads_of(str(one["pid"]), both)
 
 
 def target(link: str) -> str:
@@ -219,7 +235,8 @@ def facts(pid: str, environ: Dict[str, str]) -> Optional[Dict[str, Any]]:
         **process,
         "cpus": field(status, "Cpus_allowed_list"),
         "mems": policy_of(read("/proc/" + pid + "/numa_maps")) or field(status, "Mems_allowed_list"),
-        "threads": threads_of(pid),
+        "running": running_threads(pid),
+        "threads": threads_of(pid, names_in("/proc/" + pid + "/task")),
         "devices": sorted({path for path in opened(pid).values() if DEVICE.match(path)}),
     }
 
@@ -256,6 +273,7 @@ def look(variable: str, job: str) -> List[Dict[str, Any]]:
         process = facts(pid, environ) if chosen(pid, environ, variable, job) else None
         if process is not None:
             found.append(process)
+    look_again(found)
     return without_instance(found, job) if variable == "FLUX_ENCLOSING_ID" else found
 
 

@@ -191,6 +191,33 @@ def test_a_rank_with_one_gpu_of_anothers_set_shares_it(jobs: Jobs, mixed_sets: s
 
 
 @pytest.fixture
+def spinning(jobs: Jobs) -> Iterator[str]:
+    """A rank of 7 threads that compute on one core, and one of 7 threads that sleep on the other."""
+    program = jobs.folder / "threads.py"
+    program.write_text(
+        "import hashlib, os, threading, time\n"
+        "def spin():\n    while True: hashlib.pbkdf2_hmac('sha256', b'x', b'y', 200000)\n"
+        "def wait():\n    time.sleep(600)\n"
+        "kind = wait if os.environ['SLURM_PROCID'] == '1' else spin\n"
+        "for _ in range(7): threading.Thread(target=kind, daemon=True).start()\n"
+        f"open('{jobs.folder}/spin.ready.' + os.environ['SLURM_PROCID'], 'w').close()\n"
+        "time.sleep(600)\n"
+    )
+    line = f"export ROCR_VISIBLE_DEVICES=$SLURM_LOCALID; exec taskset -c {RIGHT} {sys.executable} {program}"
+    head = f"#!/bin/bash\n#SBATCH --nodes=1 --ntasks=2 --output={jobs.folder}/spin.log\n"
+    yield from started(jobs, "spin", f"{head}srun --mpi=none --cpu-bind=none bash -c '{line}'\n", 2)
+
+
+def test_threads_that_run_on_one_core_are_too_many_and_those_that_sleep_are_not(
+    jobs: Jobs, spinning: str
+) -> None:
+    text = jobs.verify("--attach", spinning, code=1)
+    assert "1 of 2 ranks have a wrong binding: rank 0 (more-threads-than-cpus)" in text
+    assert "rank 0: 7 threads that run, at two looks 0.2 s apart, on 1 CPUs" in text
+    assert "rule threads-over-cpus: " in text
+
+
+@pytest.fixture
 def two_steps(jobs: Jobs) -> Iterator[str]:
     steps = [(RIGHT, "$SLURM_LOCALID", 2), ("0", "1", 1)]
     programs = [(rank(jobs.folder, "two", gpu, cpu), count) for cpu, gpu, count in steps]

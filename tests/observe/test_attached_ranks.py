@@ -450,6 +450,53 @@ def test_threads_that_openmp_has_bound_to_a_core_each_are_right() -> None:
     assert [(one.verdict, one.cpus) for one in on_one.ranks] == [("more-threads-than-cpus", "49")]
 
 
+@in_one_test(
+    "running, found",
+    [
+        ({"49-55": 9}, "more-threads-than-cpus"),
+        ({"49-55": 8}, "ok"),  # one of them may be a helper that polls
+        ({"49-55": 7, "0-127": 5}, "ok"),  # helpers that may run elsewhere, as ROCr's
+        ({"49": 6, "50-55": 3}, "more-threads-than-cpus"),
+        ({}, "ok"),
+    ],
+)
+def test_threads_that_run_are_compared_with_the_cpus(running: dict[str, int], found: str) -> None:
+    """Of a rank with 7 CPUs and 60 threads, whose OMP_NUM_THREADS is not set."""
+    (node,) = step(RIGHT[:1])
+    one = replace(node.processes[0], threads={"49-55": 60}, running=running)
+    seen = judged((replace(node, processes=(one,)),))
+    assert [each.verdict for each in seen.ranks] == [found]
+    assert found == "ok" or "9 threads that run, at two looks 0.2 s apart, on 7 CPUs" in seen.remedies[0]
+
+
+THREADS = """
+import sys, threading, time
+busy, sleeping = map(int, sys.argv[1:])
+import hashlib
+def spin():
+    while True:
+        hashlib.pbkdf2_hmac("sha256", b"x", b"y", 200000)  # without Python's lock
+for _ in range(busy): threading.Thread(target=spin, daemon=True).start()
+for _ in range(sleeping): threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
+print("ready", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize(("busy", "sleeping"), [(5, 3), (0, 9)])
+def test_only_threads_that_run_at_both_looks_are_counted(busy: int, sleeping: int) -> None:
+    job = f"{os.getpid()}{busy}{sleeping}2"
+    words = ["taskset", "-c", "0", sys.executable, "-c", THREADS, str(busy), str(sleeping)]
+    environment = {**os.environ, "PBS_JOBID": f"{job}.server"}
+    with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, text=True) as program:
+        assert program.stdout is not None
+        program.stdout.readline()
+        one = looked(job)[str(program.pid)]
+        program.kill()
+    assert one.threads == {"0": busy + sleeping + 1}
+    assert one.running == ({"0": busy} if busy else {})
+
+
 def of_two_steps(first: str, second: str, **more: str) -> list[str]:
     """Verdicts on a rank of LUMI-G in each of two steps, with these values of ROCR_VISIBLE_DEVICES."""
     gpus = [first, second]

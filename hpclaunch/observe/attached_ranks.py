@@ -310,7 +310,7 @@ def _judge_steps(
 
 def _ranks(nodes: Sequence[AttachedNode]) -> list[_Rank]:
     """Return the ranks of the surest kind that any process has, of all steps."""
-    processes = [(node, one) for node in nodes for one in node.processes if not _is_helper(one)]
+    processes = [(node, one) for node in nodes for one in node.processes if not HELPERS.fullmatch(_name(one))]
     for needed, rank_name, local_name, size_name in RANKS_OF:
         found: dict[tuple[int, str, int], _Rank] = {}
         for node, process in processes:
@@ -333,14 +333,10 @@ _NO_STEPS = ("4294967290", "4294967291", "4294967292", "4294967293")
 def _one_rank(nodes: Sequence[AttachedNode]) -> list[_Rank]:
     """Return a job without a launcher as one rank, with all of its processes."""
     for node in nodes:
-        processes = [one for one in node.processes if not _is_helper(one)]
+        processes = [one for one in node.processes if not HELPERS.fullmatch(_name(one))]
         if processes:
             return [_Rank(node, "", 0, 0, 1, processes)]
     return []
-
-
-def _is_helper(process: Process) -> bool:
-    return HELPERS.fullmatch(_name(process)) is not None
 
 
 def _name(process: Process) -> str:
@@ -427,11 +423,9 @@ class _NodeRanks:
         """Return in a sentence which GPU a rank shares, or has not, and what would be right."""
         variable = next((name for name in GPU_VARIABLES if name in one.main.variables), "")
         value = f"{variable}={seen.text}" if variable else "no variable"
-        if seen.verdict == NO_SUCH_GPU:
-            return (
-                f"rank {one}: {value}, and no GPU of {one.host} has that name; give it one that the node has"
-            )
-        return self._sharing(one, seen, value)
+        if seen.verdict == GPU_SHARED:
+            return self._sharing(one, seen, value)
+        return f"rank {one}: {value}, and no GPU of {one.host} has that name; give it one that the node has"
 
     def _sharing(self, one: _Rank, seen: SeenGpus, value: str) -> str:
         pairs = [pair for pair in zip(self.ranks, self.gpus, strict=True) if pair[1].own & seen.own]
@@ -537,11 +531,8 @@ def _verdict(judged: list[tuple[_Rank, RankReport]], seen: str) -> str:
     doubtful = [str(one) for one, report in judged if not report.ok]
     if doubtful:
         return f"{len(doubtful)} of {len(judged)} ranks could not be judged: rank {listed(doubtful)}"
-    return (
-        f"all {len(judged)} ranks{seen} have a right binding"
-        if len(judged) > 1
-        else "the rank has a right binding"
-    )
+    right = f"all {len(judged)} ranks{seen} have a right binding"
+    return right if len(judged) > 1 else "the rank has a right binding"
 
 
 def _option(profile: SiteProfile, plan: NodeBinding) -> str:

@@ -119,7 +119,8 @@ class _Node:
         found = [self._gpu(name, numbered) for name in names] or [NO_SUCH_GPU]
         wrong = next((verdict for name, verdict in _UNKNOWN.items() if name in found), None)
         if wrong is not None:
-            return SeenGpus(text, frozenset(), (), wrong if self.addresses else "ok")
+            judged = self.addresses or (wrong == NOT_JUDGED and text.startswith(("GPU-", "MIG-")))
+            return SeenGpus(text, frozenset(), (), wrong if judged else "ok")
         return SeenGpus(text, frozenset(found), self._numbers(found), "ok")
 
     def _gpu(self, name: str, numbered: str) -> str:
@@ -455,6 +456,9 @@ class _NodeRanks:
         """Judge the memory policy, GPUs without a known name, and threads with too few CPUs."""
         one, cpus = self.ranks[number], self.cpus[number]
         found = [_memory_verdict(one.main.mems, self._numa(number)), self.gpus[number].verdict]
+        if found[1] == NOT_JUDGED:
+            words = f"rank {one}: nothing on {one.host} tells which GPU is {self.gpus[number].text}"
+            self.problems.setdefault(NOT_JUDGED, words)
         wanted = whole_number(one.main.variables.get("OMP_NUM_THREADS", "").partition(",")[0]) or 0
         if cpus and max(wanted, one.running - 1) > len(cpus):  # one that runs may be a helper that polls
             found.append(MANY_THREADS)

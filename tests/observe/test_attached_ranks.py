@@ -420,6 +420,14 @@ def test_a_gpu_that_the_node_has_not(value: str, found: str) -> None:
     assert verdicts([value], gpus=uuids, slices=slices) == [found]
 
 
+def test_a_uuid_that_nothing_lists_is_not_judged_and_said_so() -> None:
+    for site in ("lumi-g", "generic-slurm"):
+        found = judged(step(RIGHT[:1], ROCR_VISIBLE_DEVICES="GPU-12"), site)
+        assert [one.verdict for one in found.ranks] == ["not-judged"]
+        assert found.remedies == ("rank 0: nothing on nid1 tells which GPU is GPU-12",)
+    assert judged(step(RIGHT[:1], ROCR_VISIBLE_DEVICES="0"), "generic-slurm").ok
+
+
 def test_two_slices_of_one_gpu_are_two() -> None:
     uuids, slices = {"GPU-ab12": LUMI[0]}, {"MIG-1a": "GPU-ab12", "MIG-2b": "GPU-ab12"}
     assert verdicts(["MIG-1a", "MIG-2b"], gpus=uuids, slices=slices) == ["ok"] * 2

@@ -157,13 +157,10 @@ def _trains(context: Context, started: list[str]) -> bool:
 
 
 def _gets_cpus(context: Context) -> bool:
-    """Tell whether a launch asks for CPUs, or the script itself has all of a node."""
-    started = _real(context.script)
-    by_steps = [launch for launch in started if launch.by_launcher and launch.launcher != "torchrun"]
+    """Tell whether a launch asks for CPUs, or the job has whole nodes, all CPUs of which a step gets."""
     whole = bool(context.owns_node) or any(one.role == "exclusive" for one in context.directives)
-    all_of_a_node = whole and (not by_steps or context.profile is None)
     gives = ("cpus-per-task", "cpus-per-gpu", "cpu-bind", "cpu_bind")
-    return all_of_a_node or any(one.option(*gives) for one in context.script.launches)
+    return whole or any(one.option(*gives) for one in context.script.launches)
 
 
 def _asks_for_cpus(context: Context) -> bool:

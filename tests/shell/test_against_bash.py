@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hpclaunch.lint.shell_variables import Variables, read_variables
 from hpclaunch.shell.shell_reader import read_shell
 from hpclaunch.shell.shell_syntax import Command
-from tests.how_much import examples
+from tests.how_much import LONG, examples
 from tests.in_one_test import in_one_test
 
 NAMES = ("A", "B", "C")
@@ -142,6 +142,7 @@ def may_be(variables: Variables, command: Command, words: list[str]) -> bool:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600 if LONG else 300)
 @given(script=SCRIPT)
 @settings(max_examples=examples(500), deadline=None, suppress_health_check=list(HealthCheck))
 def test_the_words_are_those_of_bash(script: list[str]) -> None:

@@ -81,8 +81,7 @@ def read_directives(text: str, commands: Sequence[int], not_code: frozenset[int]
 
 
 def _of_one_script(found: list[Directive]) -> list[Directive]:
-    """Return the directives without Grid Engine's where as many lines are another scheduler's: ``#$`` begins
-    comments, too."""
+    """Return the directives without Grid Engine's where as many lines are another scheduler's."""
     lines = {(one.line, one.reader.sentinel == "$") for one in found if one.active}
     marked = sum(is_marked for _, is_marked in lines)
     return [one for one in found if one.reader.sentinel != "$" or marked > len(lines) - marked]

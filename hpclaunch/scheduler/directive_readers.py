@@ -58,10 +58,12 @@ def read_directives(text: str, commands: Sequence[int], not_code: frozenset[int]
         "whole script": None,
     }
     number = 0
+    # A line of #$ is a comment where one of #SBATCH or the like stands.
+    skipped: frozenset[int | str] = not_code | {"$" * any(map(_BEGINNING.match, lines))}
     while number < len(lines):
         number += 1
         reader, options = _directive_line(lines[number - 1])
-        if reader is None or number in not_code:
+        if reader is None or not skipped.isdisjoint((number, reader.sentinel)):
             continue
         # Flux reads from the first directive on, to a line that is not a comment (RFC 36; flux-python 0.85).
         if reader.read_in == "from the first on" and reader.read_in not in ends:
@@ -77,14 +79,7 @@ def read_directives(text: str, commands: Sequence[int], not_code: frozenset[int]
             for option in reader.read_text(words.strip())
         ]
         number = last
-    return tuple(_of_one_script(found))
-
-
-def _of_one_script(found: list[Directive]) -> list[Directive]:
-    """Return the directives without Grid Engine's where as many lines are another scheduler's."""
-    lines = {(one.line, one.reader.sentinel == "$") for one in found if one.active}
-    marked = sum(is_marked for _, is_marked in lines)
-    return [one for one in found if one.reader.sentinel != "$" or marked > len(lines) - marked]
+    return tuple(found)
 
 
 def is_directive_like(line: str) -> bool:

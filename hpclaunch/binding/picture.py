@@ -228,13 +228,7 @@ _LEGEND = (
     (_FILLS["denied"], False, "not granted"),
     (_FILLS["idle"], True, "wrong: shared, reserved, or far from its GPU"),
 )
-_SIZE = {
-    "cell_w": _CELL_W,
-    "cell_h": _CELL_H,
-    "gap": _GAP,
-    "line": _LINE,
-    "per_row": _CELLS_PER_ROW,
-}
+_SIZE = {"cell_w": _CELL_W, "cell_h": _CELL_H, "gap": _GAP, "line": _LINE, "per_row": _CELLS_PER_ROW}
 
 
 def _title(topology: NodeTopology, binding: NodeBinding, name: str) -> str:

@@ -205,10 +205,7 @@ def local_storage(profile: SiteProfile | None) -> LocalStorage:
     path = os.environ.get("TMPDIR") or "/tmp"  # noqa: S108
     room = os.statvfs(path)
     return LocalStorage(
-        path=path,
-        where="this machine",
-        kind=file_system(path)[0],
-        free_bytes=room.f_bavail * room.f_frsize,
+        path=path, where="this machine", kind=file_system(path)[0], free_bytes=room.f_bavail * room.f_frsize
     )
 
 

@@ -191,12 +191,7 @@ def judge_build(facts: BuildFacts, remedies: Remedies, open_mpi: str | None = No
     frameworks = tuple(_framework(name, facts, installed, remedies) for name in MODULES)
     boxes = parse_boxes(facts.check_build.stdout) if facts.check_build else None
     operations = tuple(_operation(name, facts, installed, boxes, remedies) for name in _OPERATIONS)
-    return (
-        *operations,
-        *frameworks,
-        *_enabled(facts),
-        *judge_versions(facts, remedies, open_mpi),
-    )
+    return (*operations, *frameworks, *_enabled(facts), *judge_versions(facts, remedies, open_mpi))
 
 
 def judge_interpreter(outcome: Outcome, python: str) -> Check | None:

@@ -29,11 +29,7 @@ def script_of(prepared: Prepared, place: JobPlace, *, plain: bool = False) -> tu
     from hpclaunch.job.template_files import script_templates  # it loads Jinja, while git looks at the code
 
     plan = make_plan(prepared.request, prepared.profile, prepared.topology, place, prepared.settings)
-    problems = (
-        *prepared.job.problems,
-        *plan.problems,
-        *script_problems(plan, prepared.job.commands),
-    )
+    problems = (*prepared.job.problems, *plan.problems, *script_problems(plan, prepared.job.commands))
     open_before = OPEN.format("mpi4py") if place.mpi_library else None  # it was found since
     notes = (note for note in prepared.job.notes if not (open_before and note.startswith(open_before)))
     plan = replace(plan, warnings=(*notes, *plan.warnings), problems=problems)
@@ -43,10 +39,7 @@ def script_of(prepared: Prepared, place: JobPlace, *, plain: bool = False) -> tu
 def dry_run(prepared: Prepared, *, plain: bool = False, files: str | None = None) -> tuple[LaunchPlan, str]:
     """Return plan and script; changes no file, asks no MPI. ``plain``: `render`; ``files``: their folder."""
     place = JobPlace(
-        files=files,
-        python=prepared.python,
-        after=jobs_before(prepared),
-        allocation=prepared.allocation,
+        files=files, python=prepared.python, after=jobs_before(prepared), allocation=prepared.allocation
     )
     plan, script = script_of(prepared, place, plain=plain)
     found = option_problems(prepared.request)

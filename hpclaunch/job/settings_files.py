@@ -48,9 +48,7 @@ def read_layers(
 
     ``is_program`` and ``is_file``: of the command of the command line, see `Layer`.
     """
-    layers = [
-        Layer(origin="command line", settings=command_line, is_program=is_program, is_file=is_file),
-    ]
+    layers = [Layer(origin="command line", settings=command_line, is_program=is_program, is_file=is_file)]
     if file is not None:
         layers.append(Layer(origin=f"job file {file}", settings=_read(file, JobSettings)))
     config = read_config()

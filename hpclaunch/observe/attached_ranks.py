@@ -154,11 +154,7 @@ class _Node:
         return known if len(known) == len(own) <= 2 else ()
 
 
-_PROBLEMS = {
-    "count": "another-number-of-ranks",
-    "empty": "no-cpus",
-    "wrong-gpu": "far-from-its-gpu",
-}
+_PROBLEMS = {"count": "another-number-of-ranks", "empty": "no-cpus", "wrong-gpu": "far-from-its-gpu"}
 """Problem of a list of cores -> the verdict on a rank, where that has another name."""
 
 

@@ -7,6 +7,7 @@ from itertools import chain
 from pathlib import PurePosixPath
 from typing import Any
 
+from hpclaunch.lint.known_variables import FILE_SYSTEMS, SYSTEM
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.plan.script_commands import program_at
 from hpclaunch.plan.worker_launchers import Started
@@ -22,7 +23,7 @@ from hpclaunch.port.port_variables import fill_in, gpu_aware_verdict, paths_here
 from hpclaunch.port.ported_command import PortedCommand, by_name, inner_launcher, port_command, shell_text_at
 from hpclaunch.port.written_script import Written, find_written, here_document, read_written, text_of_shell
 from hpclaunch.shell.launcher_options import LAUNCHER_OPTIONS, Size
-from hpclaunch.shell.shell_syntax import Part, Redirect, Word
+from hpclaunch.shell.shell_syntax import Part, Redirect, Word, variable_name
 from hpclaunch.software.script_lines import RUNTIMES
 
 
@@ -60,11 +61,17 @@ def _only_prints(launch: Launch) -> bool:
 
 
 def main_launch(port: Port) -> Launch | None:
-    """Return the launch with the most ranks, the first of equals; None: the script has none."""
+    """Return the launch with the most ranks; of equals the first of Python, or the first; None: no launch."""
     found = launches_of(port)
     # Scripts of earlier versions have launches of hpclaunch's programs, too.
     found = [one for one in found if read_launch(one, port.values).shell] or found
-    return max(found, key=lambda launch: source_sizes(port, launch).ranks or 0, default=None)
+    return max(found, key=lambda one: (source_sizes(port, one).ranks or 0, _trains(port, one)), default=None)
+
+
+def _trains(port: Port, launch: Launch) -> bool:
+    """Tell whether a launch names Python, or a launcher of workers, where another one may only copy."""
+    text = port.script.text[launch.command.start : launch.command.end]
+    return re.search(WORDS["starts Python"], text) is not None
 
 
 def source_sizes(port: Port, launch: Launch | None) -> SourceSizes:
@@ -244,7 +251,22 @@ def _with_text_kept(port: Port, found: PortedCommand, inner: Port, place: Writte
             text = _with_numbers_of(port, started, text)
             to_do = task("launcher stays", line=line + command.line - 1, kept=kept, here=port.here)
             found = found.but(kept=kept, workers=workers, workers_of_job=of_job, to_do=to_do)
-    return found.but(words=(*found.words[:-1], Value(text, None)))
+    return found.but(words=(*found.words[:-1], Value(text, None, _unknown_in(port, inner))))
+
+
+def _unknown_in(port: Port, inner: Port) -> tuple[str, ...]:
+    """Return the variables of a text that no line sets, nor a job here; none where a file may set them."""
+    own = {*WORDS["set for ranks"], *SYSTEM - FILE_SYSTEMS, *port.words.variables}
+    own |= {*inner.script.variables.assignments, *port.script.variables.assignments}
+    read = dict.fromkeys(ref.name for ref in inner.script.shell.refs if not ref.guarded)
+    names = (one for one in read if one not in own and not _is_foreign(one))
+    unknown = (one for one in names if inner.values.named(one, 0).missing == (one,))
+    return () if inner.script.variables.sources_unknown else tuple(filter(variable_name, unknown))
+
+
+def _is_foreign(name: str) -> bool:
+    """Tell whether a variable is of a scheduler or of GPUs, of which result_check tells."""
+    return any(re.search(pattern, f"${name}", re.MULTILINE) for pattern in WORDS["belongs to"].values())
 
 
 def _moves(inner: Port) -> tuple[str, ...]:
@@ -315,10 +337,10 @@ def filled_in(port: Port, known: Collection[str]) -> Iterator[Judged]:
     """Yield the variables that the command needs and no line sets; ``known``: those that a line sets."""
     lines = [port.launch.line] if port.launch else [1]
     for word in port.command.words:
-        if not word.known:
-            for name in word.missing if word.named else (ported_command.placeholder(word),):
-                if name not in known:
-                    yield Judged((), fill_in(port, name, lines))
+        by_name = word.missing if word.named or word.plain else (ported_command.placeholder(word),)
+        for name in by_name if word.missing or not word.known else ():
+            if name not in known:
+                yield Judged((), fill_in(port, name, lines))
 
 
 def _stdin(port: Port) -> tuple[str | None, list[str]]:

@@ -295,6 +295,8 @@ def _container_options(
         if name in runtime.binds_by:
             binds = value if equals else "".join((one.plain or one.shell or "") for one in following)
             found = with_binds(found, binds, target)
+            if not binds:
+                found = found.but(to_do=f"container_bind: what {name} binds is known at run time only")
         elif name in runtime.image_by:
             known = value if found.words[at].plain else None
             image = Value(known, None) if equals else next(iter(following), None)

@@ -20,6 +20,7 @@ from hpclaunch.port.port_state import Port, gpus_of, number, numbers_asked
 from hpclaunch.port.port_variables import fits, is_other_size
 from hpclaunch.port.ported_command import FILL_IN
 from hpclaunch.scheduler.directive_readers import READERS
+from hpclaunch.shell.shell_syntax import Command
 
 
 def open_points(port: Port, settings: Mapping[str, Any], judged: Sequence[Judged]) -> Iterator[str]:
@@ -104,7 +105,15 @@ def _cores_there(port: Port) -> int:
 def _reading(port: Port, names: Collection[str]) -> list[int]:
     """Return the lines that have one of these names."""
     is_read = re.compile(rf"\b({'|'.join(names) or '(?!)'})\b")
-    return [at for at, line in content_lines(port).items() if is_read.search(line)]
+    shown = {at for one in port.script.commands if _only_shows(one) for at in port.lines_of(one)}
+    return [at for at, line in content_lines(port).items() if at not in shown and is_read.search(line)]
+
+
+def _only_shows(command: Command) -> bool:
+    """Tell whether a command writes a text into the log of the job, and nothing else."""
+    return command.name in ("echo", "printf") and not (
+        command.piped_out or command.redirects or command.depth
+    )
 
 
 def _home(port: Port) -> Iterator[str]:

@@ -8,9 +8,11 @@ from hpclaunch.lint.batch_script import read_script
 from hpclaunch.port.foreign_values import Value, Values
 from hpclaunch.port.port_state import Port
 from hpclaunch.port.ported_command import PortedCommand
-from hpclaunch.shell.shell_syntax import Command, Redirect, Word
+from hpclaunch.shell.shell_syntax import Command, Part, Redirect, Word
 
 _EXPANDED = re.compile(r"\\([$`\\\"])|\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))")
+
+_SIGNS = re.compile(r"[\"'\\$`;&|<>(){}*?~#]")
 
 
 class Written(NamedTuple):
@@ -60,11 +62,17 @@ def text_of_shell(command: Command, word: Word, values: Values) -> Written:
             text += part.text
             continue
         value = values.named(part.text, word.start)
-        special = re.search(r"[\"'\\$`;&|<>(){}*?~#]", value.text) is not None
-        plain = value.plain if special and not part.operator and "\n" not in value.text else ""
+        special = _SIGNS.search(value.text) is not None
+        stays = not special and part.text in values.script.variables.exported
+        plain = "" if stays else _in_one_line(value, part)
         text += plain or f"${{{part.text}{part.operator}}}"
         pasted += [part.text] * (special and not plain)
     return Written(command, word.line, text, expands=False, in_launch=True, pasted=tuple(pasted))
+
+
+def _in_one_line(value: Value, part: Part) -> str | None:
+    """Return the text of a variable that can be written in its place; empty or None: none can."""
+    return "" if part.operator or "\n" in value.text else value.plain
 
 
 def read_written(port: Port, written: Written) -> Port | None:

@@ -111,10 +111,7 @@ def calibrate(
         determined = tuple(any(size[i] for size in terms) for i in range(len(before)))
         errors = _errors(terms, seconds, factors)
     return Calibration(
-        factors=tuple(factors),
-        covariance=free.covariance,
-        determined=tuple(determined),
-        errors=tuple(errors),
+        factors=tuple(factors), covariance=free.covariance, determined=tuple(determined), errors=tuple(errors)
     )
 
 

@@ -19,7 +19,4 @@ def cobalt_time_s(text: str) -> int | None:
     return clock_s(r"(?P<m>\d{1,9})|(?P<h>\d{1,6}):(?P<m2>\d{1,6}):(?P<s>\d{1,6})", text)
 
 
-DIRECTIVES = directive_reader.DirectiveReader(
-    **directive_reader.gnu_facts("cobalt"),
-    requested=_requested,
-)
+DIRECTIVES = directive_reader.DirectiveReader(**directive_reader.gnu_facts("cobalt"), requested=_requested)

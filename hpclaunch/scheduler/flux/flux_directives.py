@@ -26,7 +26,4 @@ def flux_time_s(text: str, usual: str = "m") -> int | None:
     return int(float(match[1]) * _UNIT_S[match[2] or usual]) if match else None
 
 
-DIRECTIVES = directive_reader.DirectiveReader(
-    **directive_reader.gnu_facts("flux"),
-    requested=_requested,
-)
+DIRECTIVES = directive_reader.DirectiveReader(**directive_reader.gnu_facts("flux"), requested=_requested)

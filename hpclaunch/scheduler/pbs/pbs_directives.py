@@ -113,7 +113,5 @@ def pbs_bytes(size: object) -> int | None:
 
 
 DIRECTIVES = directive_reader.DirectiveReader(
-    **directive_reader.DirectiveReader.facts("pbs"),
-    read=_read,
-    requested=_requested,
+    **directive_reader.DirectiveReader.facts("pbs"), read=_read, requested=_requested
 )

@@ -95,11 +95,7 @@ class Ibrun(Mpiexec, frozen=True, kw_only=True):
 
 
 def _sizes(nodes: int, tasks_per_node: int) -> tuple[str, ...]:
-    return (
-        f"--nodes={nodes}",
-        f"--ntasks={nodes * tasks_per_node}",
-        f"--ntasks-per-node={tasks_per_node}",
-    )
+    return (f"--nodes={nodes}", f"--ntasks={nodes * tasks_per_node}", f"--ntasks-per-node={tasks_per_node}")
 
 
 class SlurmScheduler(scheduler_interface.Scheduler, frozen=True, kw_only=True):

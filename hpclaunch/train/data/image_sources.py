@@ -231,12 +231,7 @@ READINGS = ("broadcast", *_SOURCES)
 
 
 def open_source(
-    reading: str,
-    dataset: str,
-    data_dir: Path | None,
-    comm: Comm,
-    log: Log,
-    cache_dir: Path | None = None,
+    reading: str, dataset: str, data_dir: Path | None, comm: Comm, log: Log, cache_dir: Path | None = None
 ) -> Source:
     """The data set (as in `load_dataset`) for the ranks of ``comm``, by one of `READINGS`; collective.
 

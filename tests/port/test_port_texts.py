@@ -42,8 +42,11 @@ def test_a_variable_of_a_text_that_no_line_sets_is_filled_in() -> None:
 
 def test_of_launches_with_as_many_ranks_the_one_of_python_is_ported() -> None:
     unpack, train = 'srun tar -xf "$TAR" -C /tmp\n', "srun torchrun --nproc-per-node=4 train.py\n"
-    assert "train.py" in command_of(port(HEAD + unpack + train))
-    assert "train.py" in command_of(port(HEAD + train + unpack))
+    before, behind = port(HEAD + unpack + train), port(HEAD + train + unpack)
+    assert "train.py" in command_of(before)
+    assert "train.py" in command_of(behind)
+    assert "as a job before it, of which files on a node do not stay (--after)" in " ".join(before.to_do)
+    assert "as a job that follows (--after)" in " ".join(behind.to_do)
     first = port(HEAD + "srun python first.py\nsrun python second.py\n")
     assert "first.py" in command_of(first)
     wide = HEAD.replace("--ntasks-per-node=1", "--ntasks-per-node=4")

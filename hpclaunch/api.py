@@ -15,12 +15,12 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hpclaunch.amounts import counted
 from hpclaunch.errors import BadInputError, HpclaunchError, RefusedError
 from hpclaunch.host.host_interface import Host, Note
 from hpclaunch.host.this_machine import open_host
 from hpclaunch.job.record import BindingVerdict, JobRecord
 from hpclaunch.job.store import Store
-from hpclaunch.plural import counted
 from hpclaunch.scheduler.registry import get_scheduler
 from hpclaunch.scheduler.scheduler_interface import FINAL_STATES
 

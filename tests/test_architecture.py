@@ -32,7 +32,7 @@ FLOORS: list[set[str]] = [
         "framework_table",
         "json_document",
     }
-    | {"plural", "shell", "text_table", "walltime"},
+    | {"amounts", "shell", "text_table", "walltime"},
     {"folders"},
     {"failures", "host", "pages", "remote", "scheduler"},
     {"topology"},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpclaunch.plural import amount_of, counted, listed
+from hpclaunch.amounts import amount_of, counted, listed
 from tests.in_one_test import in_one_test
 
 

@@ -1,6 +1,6 @@
 """Amounts as people read them."""
 
-from hpclaunch.plural import format_bytes
+from hpclaunch.amounts import format_bytes
 
 
 def test_no_amount_of_bytes_has_an_exponent() -> None:

@@ -11,11 +11,11 @@ from math import gcd, lcm
 
 import msgspec
 
+from hpclaunch.amounts import counted
 from hpclaunch.binding.core_shares import L3, Block, Machine, balanced_counts, machine_for, split
 from hpclaunch.binding.node_binding import BindingRequest, NodeBinding, RankBinding, idle_note, share_gpus
 from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.errors import BadInputError
-from hpclaunch.plural import counted
 from hpclaunch.topology.node_topology import Gpu, Nic, NodeTopology
 
 

@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from hpclaunch.amounts import counted
 from hpclaunch.binding.binding_documents import Finding, ListDocument, ListedRank
 from hpclaunch.binding.compute import bind
 from hpclaunch.binding.node_binding import (
@@ -21,7 +22,6 @@ from hpclaunch.binding.node_binding import (
 )
 from hpclaunch.cpuset import CpuSet, format_cpu_list, parse_mask, to_mask
 from hpclaunch.errors import BadInputError, note_text
-from hpclaunch.plural import counted
 from hpclaunch.topology.node_topology import Gpu, NodeTopology
 
 Kind = Literal["mask", "map"]

@@ -5,9 +5,9 @@ from typing import Literal, TypeVar
 
 import msgspec
 
+from hpclaunch.amounts import counted
 from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.errors import BadInputError
-from hpclaunch.plural import counted
 from hpclaunch.text_table import text_table
 from hpclaunch.topology.node_topology import Gpu, NodeTopology
 

@@ -9,9 +9,9 @@ last colour repeat them: the number in the cell identifies the rank.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from hpclaunch.amounts import counted
 from hpclaunch.binding.node_binding import Locality, NodeBinding, RankBinding
 from hpclaunch.cpuset import format_cpu_list
-from hpclaunch.plural import counted
 from hpclaunch.text_table import printable
 from hpclaunch.topology.node_topology import Core, Gpu, Nic, NodeTopology
 

@@ -15,11 +15,11 @@ from typing import Any
 
 import msgspec
 
+from hpclaunch.amounts import counted, format_bytes
 from hpclaunch.check.judge_node import least, parse_lustre_quota
 from hpclaunch.errors import BadInputError, RefusedError, case_texts
 from hpclaunch.host.host_interface import Host
 from hpclaunch.json_document import Document
-from hpclaunch.plural import counted, format_bytes
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_scheduler
 

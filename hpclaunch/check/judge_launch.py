@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
+from hpclaunch.amounts import counted
 from hpclaunch.check.check_report import AllreduceTimes, Check, Status, verdict
 from hpclaunch.check.facts import NOT_FOUND, SETUP_MARK, BuildFacts, LaunchFacts, Outcome
 from hpclaunch.check.judge_build import linked_family, lost_mpi
-from hpclaunch.plural import counted
 from hpclaunch.site.schema import AllreduceFigure, SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher
 from hpclaunch.software.known_pairs import compatible, mpi_family

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from hpclaunch.amounts import counted, format_bytes
 from hpclaunch.check.check_report import Check, verdict
 from hpclaunch.check.facts import NOT_FOUND, NodeFacts, Outcome
-from hpclaunch.plural import counted, format_bytes
 from hpclaunch.remote.probe import GPU_LINES, MAX_CLOCK_OFFSET_S, MIN_FREE_BYTES, MIN_FREE_INODES
 from hpclaunch.site.schema import SiteProfile
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from hpclaunch.amounts import counted
 from hpclaunch.check import gather
 from hpclaunch.check.check_report import Check, Report, Requirement, Status, make_report, verdict
 from hpclaunch.check.facts import BuildFacts, LaunchFacts, NodeFacts, Outcome
@@ -27,7 +28,6 @@ from hpclaunch.check.requirements import (
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host
 from hpclaunch.package_data import resource_dir
-from hpclaunch.plural import counted
 from hpclaunch.remote.probe import IMPORT_LIMIT_S
 from hpclaunch.scheduler.job_header import Launch, Line
 from hpclaunch.scheduler.registry import THIS_MACHINE, get_scheduler

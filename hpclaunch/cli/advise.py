@@ -4,9 +4,9 @@ import os
 
 import click
 
+from hpclaunch.amounts import counted, format_bytes
 from hpclaunch.cli._options import options
 from hpclaunch.cli._terminal import printed
-from hpclaunch.plural import counted, format_bytes
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})

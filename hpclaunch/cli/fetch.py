@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hpclaunch.amounts import counted
 from hpclaunch.cli._options import options, wants_document
 from hpclaunch.cli._terminal import printed
-from hpclaunch.plural import counted
 
 if TYPE_CHECKING:
     from hpclaunch.job.fetch_results import RemoteFile

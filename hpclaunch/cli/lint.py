@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hpclaunch.amounts import counted
 from hpclaunch.cli._options import options, read_script_file, wants_document
 from hpclaunch.cli._terminal import echo_text, print_page, printed, show, terminal_width
 from hpclaunch.errors import EXIT_FAILED, BadInputError
-from hpclaunch.plural import counted
 
 if TYPE_CHECKING:
     from hpclaunch.lint.lint_config import Configurations

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hpclaunch.amounts import counted
 from hpclaunch.cli._options import options
 from hpclaunch.cli._terminal import named, show, up_to_date
 from hpclaunch.errors import BadInputError
-from hpclaunch.plural import counted
 
 if TYPE_CHECKING:
     from hpclaunch.usage.report_documents import ReportDocument

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hpclaunch.amounts import counted
 from hpclaunch.cli._job_options import SubmitCommand, command_words, given_settings, setting_options
 from hpclaunch.cli._options import options
 from hpclaunch.cli._terminal import echo_text, print_document, printed, terminal_table, terminal_width
 from hpclaunch.errors import EXIT_FAILED, BadInputError, note_text
-from hpclaunch.plural import counted
 from hpclaunch.text_table import to_stderr
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from hpclaunch.amounts import counted
 from hpclaunch.cli._options import options
 from hpclaunch.cli._site_probe import check_probe, facts, import_file, probe_here
 from hpclaunch.cli._terminal import echo_text, print_document, print_page, printed, terminal_table
 from hpclaunch.errors import EXIT_BAD_INPUT, EXIT_FAILED, BadInputError, RefusedError, note_text
-from hpclaunch.plural import counted
 
 if TYPE_CHECKING:
     from hpclaunch.scheduler.cluster_facts import ClusterFacts, QueueFacts

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hpclaunch.amounts import counted
 from hpclaunch.cli._options import is_asked, options, wants_document
 from hpclaunch.cli._terminal import named, print_document, shown_state, terminal_table, up_to_date
-from hpclaunch.plural import counted
 from hpclaunch.walltime import format_walltime
 
 if TYPE_CHECKING:

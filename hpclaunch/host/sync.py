@@ -24,11 +24,11 @@ from typing import Literal
 
 import msgspec
 
+from hpclaunch.amounts import listed
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host, Note, with_retry
 from hpclaunch.package_data import shell_words
-from hpclaunch.plural import listed
 
 _BATCH_BYTES = 32 << 20
 _MAX_BYTES = 2 << 30

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
+from hpclaunch.amounts import listed
 from hpclaunch.errors import BadInputError
 from hpclaunch.job import log_extract
 from hpclaunch.job.record import ArrayJob, BindingVerdict, Failure, JobRecord, NodeVerdict, verdict
-from hpclaunch.plural import listed
 from hpclaunch.scheduler.scheduler_interface import FINAL_STATES, JobState, JobStatus, array_state
 
 # The reader of errors is loaded for a job that failed alone.

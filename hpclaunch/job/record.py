@@ -10,11 +10,11 @@ from typing import Any, Literal
 
 import msgspec
 
+from hpclaunch.amounts import listed
 from hpclaunch.cpuset import CpuSet, parse_cpu_list
 from hpclaunch.errors import BadInputError
 from hpclaunch.host.this_machine import MachineIdentity
 from hpclaunch.json_document import Document
-from hpclaunch.plural import listed
 from hpclaunch.scheduler.scheduler_interface import JobFate, JobIdentity, JobState
 from hpclaunch.text_table import text_table
 

@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 
 from hpclaunch import __version__
+from hpclaunch.amounts import counted
 from hpclaunch.json_document import Document, document_of
 from hpclaunch.lint.lint_rule import Finding, Rule, Severity
-from hpclaunch.plural import counted
 from hpclaunch.text_table import text_table
 
 SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"

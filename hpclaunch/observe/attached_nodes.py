@@ -7,11 +7,11 @@ from contextlib import suppress
 
 import msgspec
 
+from hpclaunch.amounts import listed
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host
 from hpclaunch.package_data import resource_dir
-from hpclaunch.plural import listed
 from hpclaunch.remote.look import MARK
 from hpclaunch.remote.roll_call import whole_answers
 from hpclaunch.scheduler.job_header import Launcher

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from hpclaunch.amounts import listed
 from hpclaunch.binding import dialects
 from hpclaunch.binding.compute import bind
 from hpclaunch.binding.judge_masks import judge
@@ -25,7 +26,6 @@ from hpclaunch.job.job_documents import VerifyDocument
 from hpclaunch.job.record import NOT_JUDGED, RankReport, readable_cpus
 from hpclaunch.json_document import document_of
 from hpclaunch.observe.attached_nodes import AttachedNode, Process
-from hpclaunch.plural import listed
 from hpclaunch.remote.look import GPU_VARIABLES, HELPERS, PAUSE_S, RANKS_OF, SHELLS
 from hpclaunch.scheduler.directive_reader import whole_number
 from hpclaunch.site.schema import SiteProfile

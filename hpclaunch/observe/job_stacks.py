@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
+from hpclaunch.amounts import counted
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host
 from hpclaunch.job.ask_scheduler import is_last_known
@@ -19,7 +20,6 @@ from hpclaunch.json_document import Document
 from hpclaunch.observe.attached_nodes import PYTHON, by_ssh, no_answer
 from hpclaunch.package_data import shell_words
 from hpclaunch.plan.startup_plan import JOB_VARIABLE, LOOK_S, STACKS_SIGNAL
-from hpclaunch.plural import counted
 from hpclaunch.remote import roll_call
 from hpclaunch.remote.look import MARK
 from hpclaunch.scheduler.registry import get_scheduler

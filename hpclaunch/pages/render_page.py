@@ -9,9 +9,9 @@ import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
+from hpclaunch.amounts import amount_of, counted
 from hpclaunch.json_document import document_text
 from hpclaunch.package_data import text_beside
-from hpclaunch.plural import amount_of, counted
 
 PALETTE: dict[str, Any] = json.loads(text_beside(__file__, "palette.json"))
 """``colours``: of ranks and of parts of a whole, in order; ``line``, ``late``, ``wrong``: on either paper.

@@ -12,6 +12,7 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
+from hpclaunch.amounts import amount_of, counted
 from hpclaunch.binding.node_binding import NodeBinding, RankBinding, share_gpus
 from hpclaunch.cpuset import parse_cpu_list
 from hpclaunch.errors import BadInputError, note_text
@@ -20,7 +21,6 @@ from hpclaunch.plan.request import JobRequest, Problem, Setting
 from hpclaunch.plan.request_rules import QueueChoice, array_indices, kibibytes
 from hpclaunch.plan.script_commands import ScriptCommand
 from hpclaunch.plan.worker_launchers import Started
-from hpclaunch.plural import amount_of, counted
 from hpclaunch.scheduler.job_header import Launcher, Line
 from hpclaunch.scheduler.scheduler_interface import Allocation, Scheduler
 from hpclaunch.site.schema import Billing, FrameworkCores, Node, SiteProfile

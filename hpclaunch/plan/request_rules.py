@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from hpclaunch.amounts import counted
 from hpclaunch.errors import BadInputError, SiteRuleError
 from hpclaunch.plan.request import JobRequest, Problem, problem
-from hpclaunch.plural import counted
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.schema import Queue, SiteProfile
 from hpclaunch.site.site_scheduler import cite, misfit, with_partition_limits

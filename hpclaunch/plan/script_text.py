@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from hpclaunch import __version__
+from hpclaunch.amounts import counted
 from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.errors import BadInputError
 from hpclaunch.plan.frameworks import about_framework
 from hpclaunch.plan.layout import JobPlace, LaunchPlan, cores_line
 from hpclaunch.plan.plan_file import FOLDER, pulls_eessi_image
 from hpclaunch.plan.startup_plan import STARTUP_CALL
-from hpclaunch.plural import counted
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.software.script_lines import WIDTH, continued, literal
 

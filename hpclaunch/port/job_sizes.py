@@ -2,12 +2,12 @@
 
 import msgspec
 
+from hpclaunch.amounts import counted
 from hpclaunch.binding.compute import bind
 from hpclaunch.binding.node_binding import BindingRequest
 from hpclaunch.cpuset import parse_cpu_list
 from hpclaunch.errors import BadInputError, SiteRuleError
 from hpclaunch.plan.request_rules import QueueChoice, choose_queue
-from hpclaunch.plural import counted
 from hpclaunch.site.profile_node import site_topology
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import cite

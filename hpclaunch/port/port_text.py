@@ -2,13 +2,13 @@
 
 import msgspec
 
+from hpclaunch.amounts import counted
 from hpclaunch.errors import BadInputError
 from hpclaunch.job.job_script import dry_run
 from hpclaunch.job.prepare import Prepared, SubmitMode, prepare
 from hpclaunch.job.settings_files import read_layers
 from hpclaunch.lint.lint_script import find_faults
 from hpclaunch.plan.settings import JobSettings, Layer
-from hpclaunch.plural import counted
 from hpclaunch.port.line_report import LineReport
 from hpclaunch.port.port_script import Ported
 from hpclaunch.site.schema import SiteProfile

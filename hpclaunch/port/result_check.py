@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
+from hpclaunch.amounts import counted
 from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.lint.launch_lines import LAUNCHERS
 from hpclaunch.plan.request_rules import array_indices
-from hpclaunch.plural import counted
 from hpclaunch.port.foreign_values import ARGUMENT, WORDS, Value, adds_in_block, option_pairs, texts_of
 from hpclaunch.port.job_sizes import fit_queue, usable_cores
 from hpclaunch.port.line_report import Judged, at_lines, task, undecided

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import msgspec
 
+from hpclaunch.amounts import counted
 from hpclaunch.errors import BadInputError
 from hpclaunch.pages.render_page import render
-from hpclaunch.plural import counted
 from hpclaunch.scaling.link_tests import COPY, Bench, BenchRow
 from hpclaunch.scaling.study_picture import one_plot
 from hpclaunch.text_table import csv_row, text_table

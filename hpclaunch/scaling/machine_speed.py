@@ -7,9 +7,9 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from hpclaunch.amounts import counted
 from hpclaunch.errors import BadInputError
 from hpclaunch.package_data import text_beside
-from hpclaunch.plural import counted
 from hpclaunch.scaling.link_tests import LinkTest
 from hpclaunch.scaling.measured_sizes import MeasuredSize
 from hpclaunch.site.schema import Link, SiteProfile

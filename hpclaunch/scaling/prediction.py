@@ -8,8 +8,8 @@ from statistics import NormalDist, median
 
 import msgspec
 
+from hpclaunch.amounts import counted
 from hpclaunch.errors import BadInputError, note_text
-from hpclaunch.plural import counted
 from hpclaunch.scaling import strategy_costs
 from hpclaunch.scaling.calibration import TERMS, Calibration, calibrate, not_calibrated
 from hpclaunch.scaling.grid_cost import exchange_bytes, exchanges, grid_cost, grid_stages

@@ -10,8 +10,8 @@ from typing import Literal
 
 import msgspec
 
+from hpclaunch.amounts import counted
 from hpclaunch.errors import note_text
-from hpclaunch.plural import counted
 from hpclaunch.scaling.measured_sizes import MeasuredSize, Unit, deviation_of_repeats, half_width
 
 Kind = Literal["strong", "weak"]

@@ -11,8 +11,8 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
+from hpclaunch.amounts import counted
 from hpclaunch.errors import BadInputError, note_text
-from hpclaunch.plural import counted
 from hpclaunch.scheduler.cluster_facts import ClusterFacts, NodeGpus, NodeKind, QueueFacts
 from hpclaunch.site.profile_node import VISIBLE
 from hpclaunch.site.schema import Binding, Node, Queue, SiteGpu, SiteProfile

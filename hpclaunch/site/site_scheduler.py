@@ -5,8 +5,8 @@ from typing import Literal
 
 import msgspec
 
+from hpclaunch.amounts import counted
 from hpclaunch.errors import BadInputError, SiteRuleError
-from hpclaunch.plural import counted
 from hpclaunch.scheduler.job_header import Launcher
 from hpclaunch.scheduler.registry import get_scheduler, schedulers
 from hpclaunch.scheduler.scheduler_interface import Scheduler

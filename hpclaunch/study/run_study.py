@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from hpclaunch.amounts import amount_of, counted
 from hpclaunch.api import Job, JobHandle, find_job, jobs
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Note
@@ -20,7 +21,6 @@ from hpclaunch.job.refresh import once
 from hpclaunch.job.settings_files import read_layers
 from hpclaunch.plan.layout import LaunchPlan
 from hpclaunch.plan.settings import JobSettings
-from hpclaunch.plural import amount_of, counted
 from hpclaunch.study.point_measure import measured_point
 from hpclaunch.study.study_file import StudyFile, StudyPoint, next_point, report_of, save_study
 from hpclaunch.study.sweep import filled

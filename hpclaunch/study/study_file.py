@@ -19,10 +19,10 @@ from typing import Any, Literal
 
 import msgspec
 
+from hpclaunch.amounts import counted
 from hpclaunch.atomic_file import write_file
 from hpclaunch.errors import BadInputError, HpclaunchError, RefusedError
 from hpclaunch.folders import user_state_folder
-from hpclaunch.plural import counted
 from hpclaunch.scaling.measured_sizes import MeasuredSize, Measurement, half_width
 from hpclaunch.scaling.scaling_laws import FittedLaw
 from hpclaunch.scaling.study_report import PointFacts, StudyDocument, StudyRequest, study_document

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 
+from hpclaunch.amounts import rounded
 from hpclaunch.json_document import document_of
-from hpclaunch.plural import rounded
 from hpclaunch.site.schema import AllreduceFigure
 from hpclaunch.text_table import printable, text_table
 from hpclaunch.timeline import job_timeline, timeline_documents

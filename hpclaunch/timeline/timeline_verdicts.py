@@ -8,8 +8,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from hpclaunch.amounts import counted, rounded
 from hpclaunch.errors import case_texts, note_text
-from hpclaunch.plural import counted, rounded
 from hpclaunch.site.schema import AllreduceFigure
 from hpclaunch.timeline.job_timeline import JobTimeline, Place, allreduce_gb_s, shares
 from hpclaunch.timeline.late_ranks import (

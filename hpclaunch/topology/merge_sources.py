@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
+from hpclaunch.amounts import counted
 from hpclaunch.cpuset import CpuSet, format_cpu_list
 from hpclaunch.errors import BadInputError, note_text
-from hpclaunch.plural import counted
 from hpclaunch.topology.derive import l3_blocks, number_l3, pair_threads
 from hpclaunch.topology.node_topology import Core, Gpu, GpuFact, NodeTopology, NumaNode, Partial, numa_differs
 from hpclaunch.topology.source_kinds import SOURCE_KINDS

@@ -8,9 +8,9 @@ from typing import cast
 
 import msgspec
 
+from hpclaunch.amounts import counted
 from hpclaunch.cpuset import CpuSet, format_cpu_list
 from hpclaunch.errors import BadInputError, note_text
-from hpclaunch.plural import counted
 from hpclaunch.topology import sysfs
 from hpclaunch.topology.derive import number_l3
 from hpclaunch.topology.merge_sources import merge

@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
+from hpclaunch.amounts import counted, format_bytes, rounded
 from hpclaunch.errors import note_text
 from hpclaunch.job.job_documents import BindingDocument
 from hpclaunch.job.record import JobRecord, RankReport, readable_cpus
 from hpclaunch.plan.layout import cost_of
-from hpclaunch.plural import counted, format_bytes, rounded
 from hpclaunch.scheduler.scheduler_interface import AccountedJob, array_state
 from hpclaunch.site.schema import Billing
 from hpclaunch.usage import report_documents

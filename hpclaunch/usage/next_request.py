@@ -6,8 +6,8 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
+from hpclaunch.amounts import counted, format_bytes, listed
 from hpclaunch.errors import case_texts
-from hpclaunch.plural import counted, format_bytes, listed
 from hpclaunch.scheduler.scheduler_interface import JobState
 from hpclaunch.usage.node_samples import GIB
 from hpclaunch.usage.node_use import others_busy

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
-from hpclaunch.plural import rounded
+from hpclaunch.amounts import rounded
 from hpclaunch.timeline.late_ranks import growth
 from hpclaunch.usage.node_samples import GpuSample, NodeFile, NodeRun, RankSample, intervals
 from hpclaunch.usage.report_documents import EnergyUse, GpuUse, NodeUse, RankUse, TimePoint

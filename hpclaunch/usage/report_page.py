@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
+from hpclaunch.amounts import counted
 from hpclaunch.pages.render_page import PALETTE, html_page
-from hpclaunch.plural import counted
 from hpclaunch.usage import report_text
 from hpclaunch.usage.node_samples import GIB
 from hpclaunch.usage.report_documents import ReportDocument

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from hpclaunch.plural import counted, format_bytes
+from hpclaunch.amounts import counted, format_bytes
 from hpclaunch.text_table import printable, text_table
 from hpclaunch.usage.report_documents import ReportDocument
 from hpclaunch.walltime import format_walltime

@@ -118,7 +118,7 @@ def test_the_code_that_reads_profiles_is_known() -> None:
         "site/__init__.py",
         "errors.py",
         "package_data.py",
-        "plural.py",
+        "amounts.py",
         "cache.py",
         "folders.py",
     }

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import islice
 
+from hpclaunch.amounts import counted
 from hpclaunch.binding.binding_documents import Finding as Judged
 from hpclaunch.binding.judge_masks import Judgement, judge
 from hpclaunch.lint.batch_script import Script
@@ -26,7 +27,6 @@ from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
 from hpclaunch.lint.program_words import line_of, program_words
 from hpclaunch.lint.rules.module_rules import ever_loaded
 from hpclaunch.lint.shell_variables import Variables
-from hpclaunch.plural import counted
 from hpclaunch.scheduler.directive_reader import RequestedResources
 from hpclaunch.shell.launcher_options import LIST_OPTIONS
 from hpclaunch.shell.shell_syntax import Assignment, Word

@@ -7,6 +7,7 @@ from functools import partial
 from itertools import pairwise, takewhile
 from math import inf
 
+from hpclaunch.amounts import counted
 from hpclaunch.framework_table import WorkerLauncher
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.bind_lists import launch_ranks_per_node
@@ -24,7 +25,6 @@ from hpclaunch.lint.program_words import (
 )
 from hpclaunch.lint.rules.module_rules import ever_loaded
 from hpclaunch.plan.worker_launchers import ACCELERATE, DEEPSPEED, TORCHRUN
-from hpclaunch.plural import counted
 from hpclaunch.scheduler.directive_reader import name_set, whole_number
 from hpclaunch.shell.shell_syntax import Ref
 

@@ -8,11 +8,11 @@ from functools import partial
 from math import inf
 from pathlib import PurePath
 
+from hpclaunch.amounts import counted
 from hpclaunch.lint.batch_script import BROKEN_SHEBANG, JOINED, Script, ends_script
 from hpclaunch.lint.known_variables import TABLE
 from hpclaunch.lint.launch_lines import SRUN_OPTIONS
 from hpclaunch.lint.lint_rule import RULES, Context, Edit, Severity, Violation, also_at, rule
-from hpclaunch.plural import counted
 from hpclaunch.scheduler import directive_reader
 from hpclaunch.scheduler.directive_reader import Directive, RequestedResources, last_directive, whole_number
 from hpclaunch.scheduler.directive_readers import DIRECTIVE_READERS

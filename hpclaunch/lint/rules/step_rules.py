@@ -6,6 +6,7 @@ from functools import lru_cache, partial
 from itertools import product
 from math import inf
 
+from hpclaunch.amounts import counted
 from hpclaunch.binding.judge_masks import judge
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.bind_lists import bind_option, launch_ranks_per_node
@@ -13,7 +14,6 @@ from hpclaunch.lint.known_variables import PREPARES, SHOWS, TABLE
 from hpclaunch.lint.launch_lines import Launch, python_files
 from hpclaunch.lint.lint_rule import Context, Severity, Violation, rule
 from hpclaunch.lint.program_words import partly_expanded, program_words, runs, torch_run
-from hpclaunch.plural import counted
 from hpclaunch.scheduler.directive_reader import name_set
 from hpclaunch.shell.shell_syntax import Assignment, Command, Word
 from hpclaunch.topology.node_topology import NodeTopology

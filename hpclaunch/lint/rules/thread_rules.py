@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from math import prod
 
+from hpclaunch.amounts import counted
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.known_variables import SHOWS, TABLE
 from hpclaunch.lint.launch_lines import python_files
@@ -11,7 +12,6 @@ from hpclaunch.lint.lint_rule import Context, Severity, Violation, rule
 from hpclaunch.lint.program_words import runs
 from hpclaunch.lint.rules.binding_rules import cpus_of_job
 from hpclaunch.lint.rules.step_rules import MORE_THAN_ONE_NODE, may_launch, may_spread
-from hpclaunch.plural import counted
 from hpclaunch.shell.shell_syntax import Command
 
 _OPTIONS = {name: form for form, names in TABLE["thread_options"].items() for name in names.split()}

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from hpclaunch.amounts import listed
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.package_data import text_beside
-from hpclaunch.plural import listed
 from hpclaunch.scheduler import scheduler_interface
 from hpclaunch.scheduler.job_header import Launch, Launcher, Line, Mpiexec, Resources
 from hpclaunch.scheduler.slurm.slurm_accounting import LOOK, accounting_query, parse_accounting

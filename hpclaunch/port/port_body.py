@@ -388,9 +388,7 @@ def _other_launch(port: Port, launch: Launch) -> Verdict:
     if launch.trivial and not _acts(launch) and not (port.launch and port.launch.trivial):
         return port.says("prints information")
     main = f", and line {port.launch_line} starts the most ranks" if port.launch else ""
-    before = port.launch is not None and launch.line < port.launch.line
-    order = "before it, of which files on a node do not stay" if before else "that follows"
-    return port.says("other launch", main=main, order=order)
+    return port.says("other launch", main=main)
 
 
 def leaves(port: Port, command: Command) -> bool:

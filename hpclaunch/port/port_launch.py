@@ -266,7 +266,8 @@ def _unknown_in(port: Port, inner: Port) -> tuple[str, ...]:
 
 def _is_foreign(name: str) -> bool:
     """Tell whether a variable is of a scheduler or of GPUs, of which result_check tells."""
-    return any(re.search(pattern, f"${name}", re.MULTILINE) for pattern in WORDS["belongs to"].values())
+    patterns = ("_VISIBLE_DEVICES$", *WORDS["belongs to"].values())
+    return any(re.search(pattern, f"${name}", re.MULTILINE) for pattern in patterns)
 
 
 def _moves(inner: Port) -> tuple[str, ...]:

@@ -434,3 +434,26 @@ def test_a_severity_depends_on_the_lines_around(lines: str, rule: str, severity:
     start = "" if lines.startswith("#PBS") else "#SBATCH --time=10\n"
     found = findings(f"#!/bin/bash\n{start}{lines}", "unknown")
     assert {one.severity for one in found if one.rule == rule} == {severity}
+
+
+def test_the_batch_shell_computes_what_an_unquoted_text_has() -> None:
+    """All ranks get one host and one port: $(hostname) and RANDOM are read before srun starts."""
+    text = """#!/bin/bash
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=4
+#SBATCH --gpus-per-node=4
+#SBATCH --cpus-per-task=8
+#SBATCH --time=01:00:00
+export MASTER_ADDR=$(hostname)
+srun bash -c "MASTER_PORT=$((20000 + RANDOM % 100)) python train.py"
+srun bash <<RANK
+export MASTER_ADDR=$(hostname) MASTER_PORT=$((20000 + RANDOM % 100))
+python train.py
+RANK
+srun --ntasks=2 --ntasks-per-node=1 tee env.sh <<'LATER'
+MASTER_ADDR=$(hostname)
+LATER
+"""
+    assert "rendezvous-own-host" not in {one.rule for one in findings(text, "unknown")}
+    quoted = text.replace("<<RANK", "<<'RANK'")
+    assert "rendezvous-own-host" in {one.rule for one in findings(quoted, "unknown")}

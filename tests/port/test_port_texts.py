@@ -45,8 +45,8 @@ def test_of_launches_with_as_many_ranks_the_one_of_python_is_ported() -> None:
     before, behind = port(HEAD + unpack + train), port(HEAD + train + unpack)
     assert "train.py" in command_of(before)
     assert "train.py" in command_of(behind)
-    assert "as a job before it, of which files on a node do not stay (--after)" in " ".join(before.to_do)
-    assert "as a job that follows (--after)" in " ".join(behind.to_do)
+    for ported in (before, behind):
+        assert "as another job, before or behind it (--after); files on a node" in " ".join(ported.to_do)
     first = port(HEAD + "srun python first.py\nsrun python second.py\n")
     assert "first.py" in command_of(first)
     wide = HEAD.replace("--ntasks-per-node=1", "--ntasks-per-node=4")

@@ -88,3 +88,11 @@ def check_report(text: str, ported: Ported) -> None:
     assert all(one.to and one.why and one.source for one in report.changed)
     assert all(one.why for one in report.left_out)
     assert msgspec.json.encode(report)
+
+
+def checked_port(text: str, to: str, source: str | None = None) -> Ported:
+    """A script ported to a shipped site, whose report names each line, and whose job file renders."""
+    ported = port_script(text, shipped(source) if source else None, shipped(to))
+    check_report(text, ported)
+    rendered(ported)
+    return ported

@@ -4,17 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from hpclaunch.port.port_script import Ported, port_script
 from tests.in_one_test import in_one_test
-from tests.port.fixture_scripts import check_report, rendered
-from tests.profiles import shipped
-
-
-def port(text: str, to: str, source: str | None = None) -> Ported:
-    ported = port_script(text, shipped(source) if source else None, shipped(to))
-    check_report(text, ported)
-    rendered(ported)
-    return ported
+from tests.port.fixture_scripts import checked_port as port
+from tests.port.fixture_scripts import rendered
 
 
 def facts(text: str, to: str = "lumi-g", source: str | None = None) -> str:

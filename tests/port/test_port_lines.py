@@ -10,7 +10,7 @@ import pytest
 from hpclaunch.lint.lint_script import find_faults
 from hpclaunch.port.port_script import Ported, port_script
 from tests.in_one_test import in_one_test
-from tests.port.fixture_scripts import check_report, rendered
+from tests.port.fixture_scripts import checked_port, rendered
 from tests.profiles import shipped
 
 HEAD = (
@@ -20,10 +20,7 @@ HEAD = (
 
 
 def port(text: str, source: str | None = "lumi-g", to: str = "polaris") -> Ported:
-    ported = port_script(text, shipped(source) if source else None, shipped(to))
-    check_report(text, ported)
-    rendered(ported)
-    return ported
+    return checked_port(text, to, source)
 
 
 def settings(text: str, **more: Any) -> dict[str, Any]:

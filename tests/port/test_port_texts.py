@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from hpclaunch.port.port_script import Ported, port_script
-from tests.port.fixture_scripts import check_report, rendered
-from tests.profiles import shipped
+from hpclaunch.port.port_script import Ported
+from tests.port.fixture_scripts import checked_port
 
-HEAD = "#!/bin/bash\n#SBATCH -N 2 --ntasks-per-node=1 --gres=gpu:4 -t 1:00:00\nTAR=/work/env.tar.gz\n"
+HEAD = "#!/bin/bash\n#SBATCH -N 2 --ntasks-per-node=1 --gres=gpu:4 -t 1:00:00\nTAR=/data/env.tar.gz\n"
 
 
-def port(text: str, to: str = "lumi-g") -> Ported:
-    ported = port_script(text, None, shipped(to))
-    check_report(text, ported)
-    rendered(ported)
-    return ported
+def port(text: str) -> Ported:
+    return checked_port(text, "lumi-g")
 
 
 def command_of(ported: Ported) -> str:
@@ -22,13 +18,13 @@ def command_of(ported: Ported) -> str:
 
 def test_a_variable_between_the_quotes_of_a_text_has_its_value() -> None:
     ported = port(HEAD + "srun bash -c '\n mkdir -p /tmp/e\n tar -xf '\"$TAR\"' -C /tmp/e\n python t.py\n'\n")
-    assert "tar -xf /work/env.tar.gz -C /tmp/e" in command_of(ported)
+    assert "tar -xf /data/env.tar.gz -C /tmp/e" in command_of(ported)
     exported = HEAD.replace("TAR=", "export TAR=")
     ported = port(
         exported + "srun bash -c '\n mkdir -p /tmp/e\n tar -xf '\"$TAR\"' -C /tmp/e\n python t.py\n'\n"
     )
     assert "tar -xf ${TAR} -C /tmp/e" in command_of(ported)
-    assert ported.settings["env"]["TAR"] == "/work/env.tar.gz"
+    assert ported.settings["env"]["TAR"] == "/data/env.tar.gz"
 
 
 def test_a_variable_of_a_text_that_no_line_sets_is_filled_in() -> None:

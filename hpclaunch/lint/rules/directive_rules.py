@@ -204,12 +204,8 @@ def placeholder(context: Context) -> Iterator[Violation]:
     texts = {**script.open_words, **script.open_directives}
     # Names that the scheduler looks up, and what commands leave open.
     named = {one.line for one in script.active_directives if _is_looked_up(one)}
-    filled = [
-        line
-        for line, text in script.open_words.items()
-        if _ANY_TEXT.match(text) or _is_default(script, line, text)
-    ]
-    open_lines = script.open_words.keys() - set(filled)
+    opened = script.open_words.items()
+    open_lines = {line for line, text in opened if not _may_be_right(script, line, text)}
     fails = set() if script.is_filled_in else (named | open_lines) & texts.keys()
     lines = sorted(texts, key=lambda line: (line not in fails, line))
     if lines:
@@ -218,9 +214,10 @@ def placeholder(context: Context) -> Iterator[Violation]:
         yield Violation(lines[0], message, severity="warning" if fails and len(lines) == 1 else None)
 
 
-def _is_default(script: Script, line: int, text: str) -> bool:
-    """Tell whether it is the default of a variable, which the environment may have instead."""
-    return re.search(rf"\$\{{\w+:?-[^}}]*{re.escape(text)}", script.text.split("\n")[line - 1]) is not None
+def _may_be_right(script: Script, line: int, text: str) -> bool:
+    """Tell whether a text is right as it is, or the default of a variable that the environment may have."""
+    default = rf"\$\{{\w+:?-[^}}]*{re.escape(text)}"
+    return bool(_ANY_TEXT.match(text) or re.search(default, script.text.split("\n")[line - 1]))
 
 
 def _is_looked_up(one: Directive) -> bool:

@@ -158,11 +158,16 @@ def rank(folder: Path, name: str, gpu: str, cpu: str) -> str:
     return f"{own}; touch {folder}/{name}.ready.$SLURM_STEP_ID.$SLURM_PROCID; exec sleep 600"
 
 
+def two_ranks(jobs: Jobs, name: str, gpus: str) -> Iterator[str]:
+    """Two ranks of one node with these GPUs, not bound by Slurm."""
+    program = rank(jobs.folder, name, gpus, RIGHT)
+    head = f"#!/bin/bash\n#SBATCH --nodes=1 --ntasks=2 --output={jobs.folder}/{name}.log\n"
+    yield from started(jobs, name, f"{head}srun --mpi=none --cpu-bind=none bash -c '{program}'\n", 2)
+
+
 @pytest.fixture
 def one_gpu(jobs: Jobs) -> Iterator[str]:
-    program = rank(jobs.folder, "shared", "0", RIGHT)
-    head = f"#!/bin/bash\n#SBATCH --ntasks=2 --output={jobs.folder}/shared.log\n"
-    yield from started(jobs, "shared", f"{head}srun --mpi=none --cpu-bind=none bash -c '{program}'\n", 2)
+    yield from two_ranks(jobs, "shared", "0")
 
 
 def test_two_ranks_on_one_gpu_are_named(jobs: Jobs, one_gpu: str) -> None:
@@ -178,10 +183,7 @@ def test_two_ranks_on_one_gpu_are_named(jobs: Jobs, one_gpu: str) -> None:
 
 @pytest.fixture
 def mixed_sets(jobs: Jobs) -> Iterator[str]:
-    gpus = "$([ $SLURM_LOCALID = 1 ] && echo 0 || echo 0,1)"
-    program = rank(jobs.folder, "mixed", gpus, RIGHT)
-    head = f"#!/bin/bash\n#SBATCH --nodes=1 --ntasks=2 --output={jobs.folder}/mixed.log\n"
-    yield from started(jobs, "mixed", f"{head}srun --mpi=none --cpu-bind=none bash -c '{program}'\n", 2)
+    yield from two_ranks(jobs, "mixed", "$([ $SLURM_LOCALID = 1 ] && echo 0 || echo 0,1)")
 
 
 def test_a_rank_with_one_gpu_of_anothers_set_shares_it(jobs: Jobs, mixed_sets: str) -> None:

@@ -2,6 +2,7 @@
 
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 
@@ -31,6 +32,11 @@ def shell_words(module: str, name: str, function: str, shell: str = "sh") -> tup
     The last line of such a file is ``"$@"``.
     """
     return (shell, "-c", text_beside(module, name), f"hpclaunch-{function}", function)
+
+
+def package_constants(file: str, part: str) -> SimpleNamespace:
+    """Return a part of a YAML file of the package with constants; its keys are attributes."""
+    return SimpleNamespace(**package_table(file)[part])
 
 
 @cache

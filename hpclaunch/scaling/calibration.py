@@ -14,29 +14,14 @@ from typing import NamedTuple
 
 import msgspec
 
+from hpclaunch.package_data import package_constants
+
 Rows = Sequence[Sequence[float]]
 
-TERMS = {
-    "compute": "gpu_share",
-    "node_latency": "node_latency_s",
-    "node_bandwidth": "node_gb_s",
-    "network_latency": "network_latency_s",
-    "network_bandwidth": "network_gb_s",
-    "waiting": "step_deviation_s",
-    "growth": "growth",
-}
-"""Term -> the parameter that its factor changes."""
+LIMIT = package_constants("scaling/constants.yaml", "calibration")
+TERMS: dict[str, str] = LIMIT.terms
 _ORIGIN = (1.0,) * 6 + (0.0,)
 """Factors by the origins: nothing is known to grow."""
-_NOISE = 0.02
-"""Relative error of one measured size, at least."""
-_DETERMINED = 0.8
-"""A factor is taken from the measurement if its uncertainty becomes less than this share of what it was."""
-_BIAS = 0.005
-"""Mean of the relative errors at the measured sizes, up to which the origins do not pull the model away."""
-_DOUBLINGS = 16
-_FLOOR = 1e-6
-"""Of an uncertainty: a factor that is known exactly."""
 
 Matrix = list[list[float]]
 
@@ -94,11 +79,13 @@ def calibrate(
     Where the origins are so far off that no factors near them give the measured times, the uncertainties of
     the terms in them are doubled until the measured sizes are neither too high nor too low on average.
     """
-    before = [max(uncertainty, _FLOOR) for uncertainty in uncertainties]
-    for _ in range(_DOUBLINGS):
-        errors = _errors(terms, seconds, _all_free(terms, seconds, before, max(_NOISE, repeats)).parameters)
+    before = [max(uncertainty, LIMIT.floor) for uncertainty in uncertainties]
+    for _ in range(LIMIT.doublings):
+        errors = _errors(
+            terms, seconds, _all_free(terms, seconds, before, max(LIMIT.noise, repeats)).parameters
+        )
         deviation = _root_mean_square(errors)
-        noise = max(_NOISE, repeats, deviation)
+        noise = max(LIMIT.noise, repeats, deviation)
         free = _all_free(terms, seconds, before, noise)  # the origins count more where sizes scatter
         if not (_biased(errors) or _biased(_errors(terms, seconds, free.parameters))):
             break
@@ -106,7 +93,7 @@ def calibrate(
         before = [2 * wide if seen else wide for wide, seen in zip(before, measured, strict=True)]
     factors, determined = _only_determined(terms, seconds, before, noise, free)
     errors = _errors(terms, seconds, factors)
-    if _root_mean_square(errors) > deviation + _NOISE:  # not without the rest
+    if _root_mean_square(errors) > deviation + LIMIT.noise:  # not without the rest
         factors = free.parameters
         determined = tuple(any(size[i] for size in terms) for i in range(len(before)))
         errors = _errors(terms, seconds, factors)
@@ -120,7 +107,7 @@ def _biased(errors: Sequence[float]) -> bool:
     count = len(errors)
     mean = sum(errors) / count
     scatter = math.sqrt(sum((error - mean) ** 2 for error in errors) / max(1, count - 1))
-    return abs(mean) > max(_BIAS, scatter / math.sqrt(count))
+    return bool(abs(mean) > max(LIMIT.bias, scatter / math.sqrt(count)))
 
 
 def _errors(terms: Rows, seconds: Sequence[float], factors: Sequence[float]) -> list[float]:
@@ -150,7 +137,7 @@ def _only_determined(
     """Return the factors, those of the origins where the uncertainty was not reduced, and where it was."""
     everything = range(len(before))
     after = [math.sqrt(free.covariance[i][i]) for i in everything]
-    some = [i for i in everything if after[i] < _DETERMINED * before[i]]
+    some = [i for i in everything if after[i] < LIMIT.determined * before[i]]
     factors = list(_ORIGIN[: len(before)])
     if some:
         rows = _rows(terms, seconds, noise)

@@ -9,7 +9,7 @@ import msgspec
 
 from hpclaunch.amounts import counted
 from hpclaunch.errors import BadInputError
-from hpclaunch.package_data import text_beside
+from hpclaunch.package_data import package_constants, text_beside
 from hpclaunch.scaling.link_tests import LinkTest
 from hpclaunch.scaling.measured_sizes import MeasuredSize
 from hpclaunch.site.schema import Link, SiteProfile
@@ -38,24 +38,13 @@ def gpu_speed(model: str | None) -> GpuSpeed | None:
     return next((speed for speed in speeds if re.search(rf"\b{speed.model}\b", model or "")), None)
 
 
-_STATED = 0.1
-"""Relative uncertainty of a value that the user states."""
-_MEASURED = 0.3
-_SAME_ARRAY = 1.0
-"""Of a test on this processor that sums one array again and again: its memory is then in the caches of the
-ranks. Summing arrays that were just written takes 1.3 to 3 times as long (docs/explanation/measured.md)."""
-_DATA_SHEET = 1.0
-"""Relative uncertainty of a link's speed: programs reach a third of the data sheet, or all of it."""
+_DOUBT = package_constants("scaling/constants.yaml", "speeds")
 
 HIDDEN = 0.58
 """Deviation from 1 of the share of an exchange that shows, where between none and all of it does."""
-_GROWTH = 0.03
-"""Per doubling: file systems, stragglers and congestion, which no formula has; stated, not fitted."""
 _NO_GROWTH = "assumed: no growth with log2 p beyond the formulas"
 _OVERLAP = ("assumed: the exchange follows the computation", "assumed: layers are fetched ahead")
 _EQUALLY_FAST = "not measured: all GPUs are taken to be equally fast in every step"
-_DEVIATION = 1.0
-"""Delays that all ranks have at the same moment make none of them wait; rare long ones are not normal."""
 
 
 class Parameter(msgspec.Struct, frozen=True):
@@ -68,16 +57,9 @@ class Parameter(msgspec.Struct, frozen=True):
     uncertainty: float
 
 
-ASSUMED_SHARE = Parameter(
-    "gpu_share", 0.6, "", "assumed: half to three quarters of the data sheet is usual", 0.35
-)
-
-
 def _share(model: str, precision: Precision) -> Parameter:
-    for row in SPEEDS["shares"]:
-        if (row["model"], row["precision"]) == (model, precision):
-            return Parameter("gpu_share", row["value"], "", row["origin"], row["uncertainty"])
-    return ASSUMED_SHARE
+    row = next(one for one in SPEEDS["shares"] if one["gpu"] in (f"{model} {precision}", "any"))
+    return Parameter("gpu_share", row["value"], "", row["origin"], row["uncertainty"])
 
 
 class SpeedOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -141,31 +123,19 @@ def machine_of(
         network_gb_s=_network_bandwidth(profile),
         contention=Parameter("contention", 2.0, "", "HPDC 2021, arXiv 2104.09075: hybrids", 0.0),
         overlap=Parameter("overlap", hidden, "", _OVERLAP[hidden > 0], 0.0),
-        growth=Parameter("growth", 0.0, "", _NO_GROWTH, _GROWTH),
+        growth=Parameter("growth", 0.0, "", _NO_GROWTH, _DOUBT.growth),
         step_deviation_s=Parameter("step_deviation_s", 0.0, "s", _EQUALLY_FAST, 0.0),
         gpus_per_node=gpus_per_node or (len(node.gpus) if node and node.gpus else None),
         room_gib=float(node.gpu_memory_gib) if node and node.gpu_memory_gib else None,
         cores=cores_here if node is None else None if node.gpus else node.cores,
     )
     stated = {}
-    for option, (name, factor, uncertainty) in _OPTIONS.items():
+    for option, (name, factor, uncertainty) in _DOUBT.options.items():
         if (value := getattr(options, option)) is not None:
             parameter: Parameter = getattr(usual, name)
             origin = f"option --{option.replace('_', '-')}"
             stated[name] = Parameter(name, value * factor, parameter.unit, origin, uncertainty)
     return msgspec.structs.replace(usual, **stated)
-
-
-_OPTIONS = {
-    "memory_gb_s": ("memory_gb_s", 1, _STATED),
-    "node_gb_s": ("node_gb_s", 1, _STATED),
-    "node_latency_us": ("node_latency_s", 1e-6, _STATED),
-    "network_gb_s": ("network_gb_s", 1, _STATED),
-    "network_latency_us": ("network_latency_s", 1e-6, _STATED),
-    "contention": ("contention", 1, 0.0),
-    "overlap": ("overlap", 1, 0.0),
-}
-"""Option -> the parameter that it states, its unit in that of the parameter, its uncertainty."""
 
 
 def with_step_deviation(machine: Machine, measured: Sequence[MeasuredSize]) -> Machine:
@@ -177,7 +147,7 @@ def with_step_deviation(machine: Machine, measured: Sequence[MeasuredSize]) -> M
         machine.step_deviation_s,
         value=known[0],
         origin="measured: steps of one GPU, or rank",
-        uncertainty=_DEVIATION,
+        uncertainty=_DOUBT.deviation,
     )
     return msgspec.structs.replace(machine, step_deviation_s=deviation)
 
@@ -190,7 +160,7 @@ def with_link_test(machine: Machine, test: LinkTest, file: str, message_bytes: f
     if test.fresh is not None:
         written = "each array newly written" if test.fresh else "one array again and again: without --fresh"
         origin += f", {written}"
-    error = _SAME_ARRAY if test.fresh is False else _MEASURED
+    error = _DOUBT.same_array if test.fresh is False else _DOUBT.measured
     latency, bandwidth = f"{where}_latency_s", f"{where}_gb_s"
     at = f"{origin}, at {message_bytes / 1e6:,.4g} MB"
     changes = {
@@ -207,8 +177,8 @@ def _gpu(profile: SiteProfile, options: SpeedOptions) -> dict[str, Parameter]:
     tflops = Parameter("gpu_tflops", peak or 0.0, "TFLOP/s", sheet, 0.0)
     share = _share(known.model, options.precision)
     if options.tflops is not None:
-        tflops = Parameter("gpu_tflops", options.tflops, "TFLOP/s", "option --tflops", _STATED)
-        share = Parameter("gpu_share", 1.0, "", "--tflops is what training reaches", _STATED)
+        tflops = Parameter("gpu_tflops", options.tflops, "TFLOP/s", "option --tflops", _DOUBT.stated)
+        share = Parameter("gpu_share", 1.0, "", "--tflops is what training reaches", _DOUBT.stated)
     elif peak is None:
         what = f"of {model} in {options.precision}" if model else "of its processors"
         raise _not_known(profile, what, "--tflops T --memory-gb-s G")
@@ -228,20 +198,20 @@ def _not_known(profile: SiteProfile, what: str, options: str) -> BadInputError:
 
 def _latency(name: str) -> Parameter:
     origin = "assumed: the start-up of NCCL on ABCI, arXiv 2104.09075; NCCL's own tables have 3 to 14 us"
-    return Parameter(name, 2e-5, "s", origin, _DATA_SHEET)
+    return Parameter(name, 2e-5, "s", origin, _DOUBT.data_sheet)
 
 
 def _linked(name: str, link: Link, what: str) -> Parameter:
     source = f", source {link.source}" if link.source else ""
     origin = f"profile: {link.kind or 'a link'}, {what}{source}"
-    return Parameter(name, link.gb_s, "GB/s", origin, _DATA_SHEET)
+    return Parameter(name, link.gb_s, "GB/s", origin, _DOUBT.data_sheet)
 
 
 def _node_bandwidth(profile: SiteProfile) -> Parameter:
     if link := profile.links.gpu_gpu:
         return _linked("node_gb_s", link, "between two GPUs")
     origin = "assumed: the profile does not state the links of a node"
-    return Parameter("node_gb_s", 50, "GB/s", origin, _DATA_SHEET)
+    return Parameter("node_gb_s", 50, "GB/s", origin, _DOUBT.data_sheet)
 
 
 _USUAL_GB_S = {"slingshot-11": (25.0, "200 Gbit/s per card"), "infiniband": (12.5, "EDR, 100 Gbit/s")}
@@ -255,17 +225,11 @@ def _network_bandwidth(profile: SiteProfile) -> Parameter:
         best = max(between, key=lambda figure: figure.message_bytes)
         source = f", source {best.source}" if best.source else ""
         origin = f"profile: bus bandwidth measured on {best.nodes} nodes{source}"
-        return Parameter(name, best.bus_gb_s, unit, origin, _MEASURED)
+        return Parameter(name, best.bus_gb_s, unit, origin, _DOUBT.measured)
     if link := profile.links.nic:
         return _linked(name, link, "one NIC")
     value, kind = _USUAL_GB_S.get(fabric.kind, (12.5, "no figure for this network"))
-    return Parameter(name, value, unit, f"assumed: {kind}", _DATA_SHEET)
-
-
-_NEIGHBOURS = 0.15
-"""Relative deviation of the computation where a node has more GPUs, or ranks, at work than any measured size
-had. On ABCI VGG16 took 1.13 times the model on the 4 GPUs of a node (public logs of arXiv 2104.09075), the
-bundled training 1.2 times on two cores (docs/explanation/measured.md)."""
+    return Parameter(name, value, unit, f"assumed: {kind}", _DOUBT.data_sheet)
 
 
 def node_sharing(
@@ -282,4 +246,4 @@ def node_sharing(
         return 0.0, ()
     why = "they share memory and power: measure a size that fills a node"
     remark = f"{here} in a node, but at most {most} when it was measured; {why}"
-    return _NEIGHBOURS * compute_share, (remark,)
+    return _DOUBT.neighbours * compute_share, (remark,)

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from hpclaunch.package_data import package_constants
 from hpclaunch.scaling.model_table import Layer
 from hpclaunch.scaling.strategy_costs import Division, Strategy
 
@@ -24,22 +25,7 @@ Copies = Literal["fp32", "master", "master-fp32-gradients", "deepspeed-fp16", "d
 """Copies of a parameter: all in fp32; half-precision parameters and gradients with a master copy and
 the optimiser in fp32 (ZeRO's 16 bytes for Adam); the same with gradients in fp32 (Megatron-LM's 18);
 DeepSpeed's two, of which that for bf16 has both kinds of gradients; all in bf16."""
-_BYTES: dict[Copies, tuple[int, int, int, int]] = {
-    "fp32": (4, 4, 0, 4),
-    "master": (2, 2, 4, 4),
-    "master-fp32-gradients": (2, 4, 4, 4),
-    "deepspeed-fp16": (2, 2, 4, 4),
-    "deepspeed-bf16": (2, 6, 4, 4),
-    "pure": (2, 2, 0, 2),
-}
-"""Bytes per parameter: parameters, gradients, master copy, each slot of the optimiser."""
-CONTEXT_GIB = 1573 / 1024
-"""Of an A100: code and buffers of the libraries (github.com/bigscience-workshop/bigscience, tr11)."""
-BUCKETS_GIB = 9e9 / GIB
-"""Of DeepSpeed's ZeRO 1 and 2, whose buckets have 5e8 elements (transformers' documentation of DeepSpeed)."""
-FRAGMENTS = 0.2
-"""Of the saved tensors: what the allocator holds and cannot use. Of 0 to 0.5 it leaves the least error in the
-published peaks of the open half of tests/data/scaling/transformers.json."""
+_NEEDS = package_constants("scaling/constants.yaml", "memory")
 
 
 class MemoryOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,7 +87,7 @@ def _stage_need(
     division: Division,
     options: MemoryOptions,
 ) -> MemoryNeed:
-    per_parameter, per_gradient, per_master, per_slot = _BYTES[options.copies]
+    per_parameter, per_gradient, per_master, per_slot = _NEEDS.bytes[options.copies]
     twice = division.pipeline > 1
     count = sum(weights_of(layer, division.tensor, twice) for layer in stage) / parts / GIB
 
@@ -134,7 +120,7 @@ def _reserve(tensors: float, options: MemoryOptions) -> float:
     if not options.reserved:
         return 0.0
     buckets = options.copies.startswith("deepspeed") and options.zero in (1, 2)
-    return CONTEXT_GIB + FRAGMENTS * tensors + buckets * BUCKETS_GIB
+    return float(_NEEDS.context_gib + _NEEDS.fragments * tensors + buckets * _NEEDS.buckets_gib)
 
 
 def _stored(stage: Sequence[Layer], under_way: float, tensor: int, options: MemoryOptions) -> float:

@@ -10,6 +10,7 @@ import msgspec
 
 from hpclaunch.amounts import counted
 from hpclaunch.errors import BadInputError, note_text
+from hpclaunch.package_data import package_constants
 from hpclaunch.scaling import strategy_costs
 from hpclaunch.scaling.calibration import TERMS, Calibration, calibrate, not_calibrated
 from hpclaunch.scaling.grid_cost import exchange_bytes, exchanges, grid_cost, grid_stages
@@ -21,23 +22,7 @@ from hpclaunch.scaling.model_table import Layer, Model
 from hpclaunch.scaling.simulated_exchange import Simulation
 from hpclaunch.scaling.strategy_costs import HYBRIDS, Division, Strategy, groups_of, main_layers, most_gpus
 
-KNOWN_ERROR = 0.05
-"""Relative deviation that is in measurements themselves: on ABCI medians of epochs differ from minima by 0.4
-to 14 %, 5 % on average beyond one node (public logs of arXiv 2104.09075)."""
-_RANGE = 1.645
-"""Standard deviations of a range of 90 %, where nothing or one size was measured."""
-_FAR = 4
-"""Times the largest measured size; published curves have few predictions beyond."""
-_REPEATS = 1.2
-"""Longest by shortest repeat of a size, from which it is named."""
-_DIVIDED_LAYERS = 5.0
-"""Relative uncertainty of the computation where layers are divided: splitting and joining tensors takes time
-that no operation counts (the paper's Table VIII has three times the projected computation in the hybrids,
-seven times with filters, seventy times with channels)."""
-_DOES_NOT_FIT = 0.1
-"""Relative error from which a measured size is named."""
-_OTHER_UNIT = 100.0
-"""Times of what the origins give, from which a measured size may be in another unit than seconds."""
+LIMIT = package_constants("scaling/constants.yaml", "predictions")
 
 
 class PredictRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,7 +131,7 @@ def _uncertainties(
 ) -> list[float]:
     """Return the relative uncertainty of each of ``TERMS`` before any calibration, or that of these."""
     whole = strategy in ("serial", "data", "pipeline", "3d")
-    compute = max(machine.gpu_share.uncertainty, 0.0 if whole else _DIVIDED_LAYERS)
+    compute = max(machine.gpu_share.uncertainty, 0.0 if whole else LIMIT.divided_layers)
     links = (machine.node_latency_s, machine.node_gb_s, machine.network_latency_s, machine.network_gb_s)
     alone = _measured_alone(machine) if terms else []
     wide = [math.hypot(link.uncertainty, HIDDEN * (link.name in alone)) for link in links]
@@ -334,11 +319,11 @@ def _step(
     deviation = math.hypot(deviation, deviation_of_repeats(known))
     shared, remarks = node_sharing(gpus, request.machine, sizes, compute)
     largest = max(sizes, default=gpus)
-    if gpus > _FAR * largest:
+    if gpus > LIMIT.far * largest:
         far = f"{gpus} GPUs are {gpus / largest:.3g} times the largest measured size, {largest}"
         remarks = (*remarks, far)
     if len(sizes) < 2:
-        wide = 1 + _RANGE * math.hypot(deviation, KNOWN_ERROR, shared)
+        wide = 1 + LIMIT.range * math.hypot(deviation, LIMIT.known_error, shared)
         return StepRange(value=model, low=model / wide, high=model * wide), None, remarks
     mixture = Mixture(
         model=model,
@@ -384,7 +369,7 @@ def _calibrated(strategy: Strategy, request: PredictRequest) -> tuple[Calibratio
     remarks = [
         f"{gpus} GPUs were measured {error:+.0%} of what the model gives: this size does not fit"
         for gpus, error in errors.items()
-        if abs(error) > _DOES_NOT_FIT
+        if abs(error) > LIMIT.does_not_fit
     ]
     remarks += _implausible(found, terms, seconds, request)
     remarks += [note_text("predict: one size")] * (len(seconds) == 1)
@@ -400,13 +385,13 @@ def _implausible(
     remarks = [
         f"the repeats of {size} GPUs differ by a factor of {times:.3g}: a wider range"
         for size, times in differences
-        if times > _REPEATS
+        if times > LIMIT.repeats
     ]
     machine = request.machine
     batch = counted(request.batch, "sample")
     doubt = f"are these seconds per step, of {request.model.name} with {batch} per worker?"
     times = min(measured / sum(size[:-1]) for size, measured in zip(terms, seconds, strict=True))
-    if times > _OTHER_UNIT:
+    if times > LIMIT.other_unit:
         remarks.append(f"the measured sizes took at least {times:,.0f} times what the origins give: {doubt}")
     share = _divided(machine.gpu_share.value, found.factors[0])
     if machine.gpu_tflops.origin.startswith("data sheet") and found.determined[0] and share > 1:

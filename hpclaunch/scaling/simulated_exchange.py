@@ -12,6 +12,7 @@ from typing import Literal
 import msgspec
 
 from hpclaunch.errors import BadInputError, note_text
+from hpclaunch.package_data import package_constants
 from hpclaunch.scaling.allreduce_messages import Link, Machine, allreduce_s
 from hpclaunch.scaling.machine_speed import Parameter
 from hpclaunch.site.schema import Network, SiteProfile
@@ -22,27 +23,7 @@ from hpclaunch.text_table import text_table
 
 NetworkKind = Literal["fat-tree", "dragonfly", "torus", "loop"]
 
-_LOOP_NODES = 16
-_WIDTH = 2
-"""Hosts of a switch, and links to each of the switches 1, 2, 4, ... away in a distributed loop network; the
-two links are inferred (docs/explanation/networks.md)."""
-_LEAF_NODES = 32
-"""Nodes of a leaf switch of a fat tree where they are not known: half the ports of a switch of 64."""
-_GROUP_NODES = 128
-"""Nodes of a group of a dragonfly where they are not known: those of LUMI-G."""
-_SWITCH_NODES = (4, 2, 1)
-"""Nodes of a switch of a dragonfly, the first number that divides a group: a group needs as many switches as
-there are groups."""
-LINK_LATENCY_S = 1e-7
-"""Of each link and its switch; ABCI's switches take 90 to 400 ns (arXiv 2104.09075)."""
-
-_FIGURES: dict[NetworkKind, tuple[str, ...]] = {
-    "fat-tree": ("nodes_per_group", "taper"),
-    "dragonfly": ("nodes_per_group", "groups", "taper"),
-    "torus": (),
-    "loop": ("nodes_per_group",),
-}
-"""Kind -> the options that describe it."""
+_USUAL = package_constants("scaling/constants.yaml", "networks")
 
 
 class NetworkOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,7 +51,7 @@ def network_shape(
     known = profile.fabric.network
     kind, origin = _kind(profile, options.network)
     for name in ("nodes_per_group", "groups", "taper"):
-        if getattr(options, name) is not None and name not in _FIGURES[kind]:
+        if getattr(options, name) is not None and name not in _USUAL.options[kind]:
             raise BadInputError.case(
                 "simulate: no effect", name=name.replace("_", "-"), kind=kind, known=_names(kind)
             )
@@ -81,7 +62,7 @@ def network_shape(
     origins = [origin]
     if kind == "loop":
         return _loop(nodes, options, origins)
-    usual = float(_LEAF_NODES if kind == "fat-tree" else _GROUP_NODES)
+    usual = float(_USUAL.leaf_nodes if kind == "fat-tree" else _USUAL.group_nodes)
     per_group = int(_stated("nodes per group", "nodes_per_group", options, known, usual, origins))
     taper = _stated("taper", "taper", options, known, 1.0, origins)
     groups = math.ceil(nodes / per_group)
@@ -93,7 +74,7 @@ def network_shape(
     why = f"{count:,} nodes by {per_group}"
     everywhere = _stated("groups", "groups", options, known, by_count, origins, why)
     everywhere = max(everywhere, groups)
-    for at_switch in _SWITCH_NODES:
+    for at_switch in _USUAL.switch_nodes:
         switches = per_group // at_switch
         if per_group % at_switch == 0 and switches >= groups:
             between = link_gb_s * per_group / taper / max(1.0, everywhere - 1)
@@ -103,7 +84,7 @@ def network_shape(
 
 
 def _names(kind: NetworkKind) -> str:
-    options = [f"--{name.replace('_', '-')}" for name in _FIGURES[kind]]
+    options = [f"--{name.replace('_', '-')}" for name in _USUAL.options[kind]]
     return ", ".join([*options, "--network-gb-s", "--network-latency-us"])
 
 
@@ -152,12 +133,14 @@ def _torus(nodes: int, origin: str) -> NetworkShape:
 
 def _loop(nodes: int, options: NetworkOptions, origins: list[str]) -> NetworkShape:
     """Return 2^q switches with 2^p nodes each."""
-    per_switch = int(_stated("nodes per switch", "nodes_per_group", options, None, _LOOP_NODES, origins))
+    per_switch = int(
+        _stated("nodes per switch", "nodes_per_group", options, None, _USUAL.loop_nodes, origins)
+    )
     if per_switch & (per_switch - 1):
         raise BadInputError("--nodes-per-group: a switch of the loop network has 2, 4, 8, ... nodes")
     switches = 1 << max(0, math.ceil(nodes / per_switch) - 1).bit_length()
-    origins.append(f"{switches} switches, {_WIDTH} links to those 1, 2, 4, ... away on both sides")
-    return _shape("loop", switches * per_switch, (switches, per_switch, _WIDTH), origins)
+    origins.append(f"{switches} switches, {_USUAL.width} links to those 1, 2, 4, ... away on both sides")
+    return _shape("loop", switches * per_switch, (switches, per_switch, _USUAL.width), origins)
 
 
 def _shape(kind: NetworkKind, nodes: int, layout: tuple[float, ...], origins: list[str]) -> NetworkShape:
@@ -170,10 +153,6 @@ SWITCHED = ("near-first", "shifted")
 """Simulated, too, where the nodes of a switch are known: on the fat tree and the loop network."""
 _BY_SWITCH = ("fat-tree", "loop")
 CLOSED_ONLY = "pipelined"
-_FASTEST = 1e9
-"""GB/s of a link that takes no time."""
-_PARTS = 0.1
-"""Relative difference that is named."""
 
 
 class SimulatedExchange(msgspec.Struct, frozen=True, kw_only=True):
@@ -244,17 +223,19 @@ def replay_text(
 
     Two links connect the nearest nodes: with the start-up their latency is ``network_latency_s``.
     """
-    start_up = max(0.0, parameters["network_latency_s"].value - 2 * LINK_LATENCY_S)
+    start_up = max(0.0, parameters["network_latency_s"].value - 2 * _USUAL.link_latency_s)
     times = (
         parameters["network_gb_s"].value,
-        LINK_LATENCY_S,
+        _USUAL.link_latency_s,
         start_up,
         parameters["node_latency_s"].value,
         parameters["node_gb_s"].value,
     )
     # A calibration may find that a link takes no time at all; C++ reads no "inf".
-    first = " ".join([shape.kind, *(f"{min(number, _FASTEST):.12g}" for number in shape.layout)])
-    second = " ".join([str(nodes), *(f"{min(number, _FASTEST):.12g}" for number in times), str(per_node)])
+    first = " ".join([shape.kind, *(f"{min(number, _USUAL.fastest):.12g}" for number in shape.layout)])
+    second = " ".join(
+        [str(nodes), *(f"{min(number, _USUAL.fastest):.12g}" for number in times), str(per_node)]
+    )
     return f"{first}\n{second}\n{programs}"
 
 
@@ -286,8 +267,8 @@ def _parting(exchanges: Sequence[SimulatedExchange]) -> list[str]:
     lines = []
     for name in dict.fromkeys(one.allreduce for one in exchanges):
         same = [one for one in exchanges if one.allreduce == name and one.ratio is not None]
-        apart = [one for one in same if one.ratio and abs(one.ratio - 1) > _PARTS]
+        apart = [one for one in same if one.ratio and abs(one.ratio - 1) > _USUAL.parts]
         if apart:
             sizes = ", ".join(str(one.gpus) for one in apart)
-            lines.append(note_text("simulate: differs", name=name, share=_PARTS, sizes=sizes))
+            lines.append(note_text("simulate: differs", name=name, share=_USUAL.parts, sizes=sizes))
     return lines

@@ -11,27 +11,10 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import median
 
-CHANCE_MOST = 0.001
-CHANCE_CLEAR = 0.01
-CLEAR = 5.0
-CHANCE_SOME = 0.009
-CHANCE_PAUSES = 0.05
+from hpclaunch.package_data import package_constants
+
+LIMIT = package_constants("timeline/limits.yaml", "late_ranks")
 LEAST_STEPS = 3
-LEAST_LOSS = 0.2
-"""Of the floor: what a rank's lateness costs per step, on average."""
-DRAWS = 400
-"""Of the bootstrap."""
-OUTSIDE = 0.025
-"""Of the draws, below and above the interval each."""
-GROWS = 1.5
-"""Times: the lateness of the last third of the steps against the first third."""
-_PARTS = 500
-"""Into which the time of all moments is divided, to compute with whole numbers; at least four per moment."""
-_MOST_MOMENTS = 300  # the longest ones
-_MOST_VALUES = 400_000
-"""Ranks x steps that are compared; of more, every n-th step is."""
-_MOST_DRAWN = 1000
-"""Steps of which the bootstrap draws; of more, every n-th one is taken."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +53,7 @@ def lateness_by_rank(waits: Mapping[int, Sequence[float]]) -> dict[int, list[flo
     """
     ranks = list(waits)
     count = len(waits[ranks[0]])
-    stride = max(1, len(ranks) * count // _MOST_VALUES)
+    stride = max(1, len(ranks) * count // LIMIT.most_values)
     late: dict[int, list[float]] = {rank: [] for rank in ranks}
     for step in range(0, count, stride):
         ordered = sorted((waits[rank][step], rank) for rank in ranks)
@@ -100,7 +83,9 @@ def late_ranks(waits: Mapping[int, Sequence[float]], floor: float) -> list[Laten
     left = {rank: values for rank, values in waits.items() if rank not in known}
     if len(left) > 1:
         found += _sometimes_late(lateness_by_rank(left), noise, floor)
-    return sorted((one for one in found if one.lost_ms > LEAST_LOSS * floor), key=lambda one: -one.lost_ms)
+    return sorted(
+        (one for one in found if one.lost_ms > LIMIT.least_loss * floor), key=lambda one: -one.lost_ms
+    )
 
 
 def _mostly_late(
@@ -114,8 +99,10 @@ def _mostly_late(
         chances = {rank: _sign_test([each == rank for each in last], 1 / len(left)) for rank in left}
         rank = min(left, key=lambda rank: chances[rank])
         values, chance = late[rank], chances[rank] * len(late)
-        low, high = _interval(values) if chance < CHANCE_CLEAR and median(values) > floor else (0.0, 0.0)
-        if low <= (floor if chance < CHANCE_MOST else max(floor, CLEAR * noise)):
+        low, high = (
+            _interval(values) if chance < LIMIT.chance_clear and median(values) > floor else (0.0, 0.0)
+        )
+        if low <= (floor if chance < LIMIT.chance_most else max(floor, LIMIT.clear * noise)):
             break
         over = sum(value > floor for value in values)
         each = Lateness(rank, len(values), over, median(values), noise, (low, high))
@@ -143,22 +130,22 @@ def _sign_test(signs: Sequence[bool], probability: float) -> float:
 
 def _interval(values: Sequence[float]) -> tuple[float, float]:
     """Return the interval of the median: blocks of neighbouring steps are drawn, always the same ones."""
-    taken = values[:: max(1, -(-len(values) // _MOST_DRAWN))]
+    taken = values[:: max(1, -(-len(values) // LIMIT.most_drawn))]
     size = max(1, round(len(taken) ** (1 / 3)))
     draw = random.Random(0)  # noqa: S311  # the same answer for the same file
     medians = []
-    for _ in range(DRAWS):
+    for _ in range(LIMIT.draws):
         drawn: list[float] = []
         while len(drawn) < len(taken):
             start = draw.randrange(len(taken) - size + 1)
             drawn += taken[start : start + size]
         medians.append(median(drawn))
     medians.sort()
-    outside = int(OUTSIDE * DRAWS)
+    outside = int(LIMIT.outside * LIMIT.draws)
     return medians[outside], medians[-1 - outside]
 
 
-def growth(values: Sequence[float], floor: float, times: float = GROWS) -> tuple[float, float] | None:
+def growth(values: Sequence[float], floor: float, times: float = LIMIT.grows) -> tuple[float, float] | None:
     """Return the first and the last third's median, where the values grow by more than ``floor``."""
     third = len(values) // 3
     if third < LEAST_STEPS:
@@ -172,7 +159,7 @@ def _sometimes_late(late: Mapping[int, list[float]], noise: float, floor: float)
     """Return the ranks that are late in some of the steps."""
     last = _who_is_last(late)
     size = [late[rank][step] for step, rank in enumerate(last)]
-    moments = sorted(_moments(last, size, floor), reverse=True)[:_MOST_MOMENTS]
+    moments = sorted(_moments(last, size, floor), reverse=True)[: LIMIT.most_moments]
     if not moments:
         return []
     rank = max(late, key=lambda rank: sum(cost for cost, whose in moments if whose == rank))
@@ -182,10 +169,10 @@ def _sometimes_late(late: Mapping[int, list[float]], noise: float, floor: float)
     over, long = (_steps_of(rank, last, size, above) for above in (floor, max(floor, least)))
     every, by_time = _period(long, len(size))
     chance = 2 * min(by_rank, _fisher(by_rank, min(1.0, 2 * min(by_size, by_time))))
-    if chance > CHANCE_SOME or min(by_rank, _fisher(by_rank, by_time)) > CHANCE_PAUSES:
+    if chance > LIMIT.chance_some or min(by_rank, _fisher(by_rank, by_time)) > LIMIT.chance_pauses:
         return []
-    over = long if min(by_size, by_time) < CHANCE_PAUSES else over
-    every = every if by_time < CHANCE_PAUSES else None
+    over = long if min(by_size, by_time) < LIMIT.chance_pauses else over
+    every = every if by_time < LIMIT.chance_pauses else None
     return [Lateness(rank, len(size), len(over), median(size[step] for step in over), noise, every=every)]
 
 
@@ -211,7 +198,7 @@ def _share_test(moments: Sequence[tuple[float, int]], rank: int, ranks: int) -> 
 
     Times are rounded to parts of their sum, in the statistic as in its distribution, which stays exact.
     """
-    whole = sum(cost for cost, _ in moments) / max(_PARTS, 4 * len(moments))
+    whole = sum(cost for cost, _ in moments) / max(LIMIT.parts, 4 * len(moments))
     parts = [(round(cost / whole), whose) for cost, whose in moments]
     mine = sum(part for part, whose in parts if whose == rank)
     chances = [1.0] + [0.0] * sum(part for part, _ in parts)
@@ -305,9 +292,9 @@ def hidden_lateness(waits: Sequence[float], floor: float, ranks: int, step: floa
     least = max(sorted(waits, reverse=True)[count], floor)
     long = [step for step, value in enumerate(waits) if value > least]
     every, by_time = _period(long, steps)
-    if 2 * min(by_size, by_time) > CHANCE_SOME or len(long) < LEAST_STEPS:
+    if 2 * min(by_size, by_time) > LIMIT.chance_some or len(long) < LEAST_STEPS:
         return None
-    every = every if by_time < CHANCE_PAUSES else None
+    every = every if by_time < LIMIT.chance_pauses else None
     return Lateness(None, steps, len(long), median(waits[step] for step in long), noise, every=every)
 
 

@@ -1,5 +1,5 @@
 """Causes of a slow job, with evidence and remedy, from its timelines. The page docs/explanation/timelines.md
-states the rules; the numbers are the constants here."""
+states the rules; the numbers are those of limits.yaml."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from hpclaunch.amounts import counted, rounded
 from hpclaunch.errors import case_texts, note_text
+from hpclaunch.package_data import package_constants
 from hpclaunch.site.schema import AllreduceFigure
 from hpclaunch.timeline.job_timeline import JobTimeline, Place, allreduce_gb_s, shares
 from hpclaunch.timeline.late_ranks import (
@@ -25,37 +26,7 @@ from hpclaunch.timeline.rank_trace import RankTrace
 from hpclaunch.timeline.timeline_documents import Verdict
 
 _TEXTS = "timeline/timeline_verdicts.yaml"
-FLOOR_SHARE = 0.05
-"""Of a step: what is shorter is not worth a verdict."""
-FLOOR_MS = 2.0
-"""Such as the turn of another process on a core, which the kernel ends after some milliseconds."""
-FLOOR_CYCLES = 2
-"""Of Horovod: requests are collected once per cycle, so that shorter waiting says nothing about a rank."""
-HIDDEN_CYCLES = 5
-"""The same where the timeline names no rank, so that there is nothing to compare with."""
-DEFAULT_CYCLE_MS = 1.0
-"""HOROVOD_CYCLE_TIME of Horovod 0.28.1 (horovod/common/common.h)."""
-INPUT_SHARE = 0.15
-IDLE_SHARE = 0.25
-COMMUNICATION_SHARE = 0.2
-"""Of a step, from which its tensors or its negotiating are worth a word."""
-SMALL_TENSORS = 50
-"""Per step."""
-SMALL_BYTES = 16 << 10
-"""Of a tensor, on average: the time of such a message is latency, not bandwidth."""
-SERIAL_TENSORS = 10
-SERIAL_SHARE = 0.8
-"""Tensors that were negotiated while no other was, of all."""
-SLOW_FABRIC = 0.5
-"""Of the bandwidth that the site's page gives."""
-COMPARABLE = 4
-"""A message is compared with a figure if it is not smaller than the figure's by more than this."""
-PAUSE_TIMES = 3.0
-"""A step is a pause if it takes this many times the median."""
-PAUSE_SHARE = 0.1
-START_S = 5.0
-START_SHARE = 0.1
-START_STEPS = 10
+LIMIT = package_constants("timeline/limits.yaml", "verdicts")
 
 
 def verdicts(
@@ -85,11 +56,12 @@ def verdicts(
     return (*ends, *ordered) or (_nothing(job),)
 
 
-def floor_ms(job: JobTimeline, of_cycles: int = FLOOR_CYCLES) -> float:
+def floor_ms(job: JobTimeline, of_cycles: int = LIMIT.floor_cycles) -> float:
     """Return by how much a rank must be late; ``of_cycles``: of Horovod, at least."""
-    floor = max(FLOOR_MS, FLOOR_SHARE * job.step_ms)
-    cycles = [trace.cycle_ms or DEFAULT_CYCLE_MS for trace in job.traces.values() if trace.form == "horovod"]
-    return max(floor, of_cycles * min(max(cycles), 5 * DEFAULT_CYCLE_MS)) if cycles else floor
+    floor: float = max(LIMIT.floor_ms, LIMIT.floor_share * job.step_ms)
+    usual: float = LIMIT.default_cycle_ms
+    cycles = [trace.cycle_ms or usual for trace in job.traces.values() if trace.form == "horovod"]
+    return max(floor, of_cycles * min(max(cycles), 5 * usual)) if cycles else floor
 
 
 def shown_ms(milliseconds: float | None) -> str:
@@ -156,7 +128,7 @@ def _hidden(job: JobTimeline) -> list[tuple[float, Verdict]]:
     if job.waits or list(job.traces) != [0] or not job.traces[0].sees_waiting or job.ranks < 2:
         return []
     waits = job.columns[0]["negotiating"]
-    late = hidden_lateness(waits, floor_ms(job, HIDDEN_CYCLES), job.ranks, job.step_ms)
+    late = hidden_lateness(waits, floor_ms(job, LIMIT.hidden_cycles), job.ranks, job.step_ms)
     if late is None:
         return []
     return [(late.lost_ms, _late("straggler: not named", late, Place()))]
@@ -166,7 +138,7 @@ def _input(job: JobTimeline) -> list[tuple[float, Verdict]]:
     if not all(trace.sees_input for trace in job.traces.values()) or not job.columns:
         return []
     least = [min(values) for values in zip(*(each["input"] for each in job.columns.values()), strict=True)]
-    slow = [value for value, time in zip(least, job.steady, strict=True) if value > INPUT_SHARE * time]
+    slow = [value for value, time in zip(least, job.steady, strict=True) if value > LIMIT.input_share * time]
     if len(slow) < max(LEAST_STEPS, len(least) / 4):
         return []
     typical, share = median(slow), len(slow) / len(least)
@@ -189,7 +161,11 @@ def _small_tensors(job: JobTimeline, late: Sequence[Lateness]) -> list[tuple[flo
     each = size / max(sum(columns["tensors"]), 1)
     part = shares(job)
     spent = sum(part[name] or 0.0 for name in ("negotiating", "queueing", "copying", "moving"))
-    if tensors < SMALL_TENSORS or not (known and 0 < each <= SMALL_BYTES) or spent < COMMUNICATION_SHARE:
+    if (
+        tensors < LIMIT.small_tensors
+        or not (known and 0 < each <= LIMIT.small_bytes)
+        or spent < LIMIT.communication_share
+    ):
         return []
     messages = max(median(columns["messages"]), 1.0)
     slow = [
@@ -211,7 +187,11 @@ def _negotiation(job: JobTimeline) -> list[tuple[float, Verdict]]:
     columns = job.columns[0]
     tensors, alone = median(columns["tensors"]), median(columns["requests"])
     part = shares(job)["negotiating"] or 0.0
-    if tensors < SERIAL_TENSORS or alone < SERIAL_SHARE * tensors or part < COMMUNICATION_SHARE:
+    if (
+        tensors < LIMIT.serial_tensors
+        or alone < LIMIT.serial_share * tensors
+        or part < LIMIT.communication_share
+    ):
         return []
     ms, noise = part * job.step_ms, deviation(columns["negotiating"])
     values = {"alone": alone, "tensors": tensors, "percent": 100 * part}
@@ -224,18 +204,20 @@ def _idle(job: JobTimeline, found: Sequence[tuple[float, Verdict]]) -> list[tupl
     rest = [median(values) for values in zip(*(each["rest"] for each in job.columns.values()), strict=True)]
     if job.sees_computing:
         least = [min(values) for values in zip(*(each["rest"] for each in job.columns.values()), strict=True)]
-        idle = [value for value, time in zip(least, job.steady, strict=True) if value > IDLE_SHARE * time]
+        idle = [
+            value for value, time in zip(least, job.steady, strict=True) if value > LIMIT.idle_share * time
+        ]
         if len(idle) >= max(LEAST_STEPS, len(least) / 2):
             return [_idle_verdict(job, idle, least, "in a step, on every rank")]
     usual = median(rest)
     pauses = [
         value - usual
         for value, time in zip(rest, job.steady, strict=True)
-        if time > PAUSE_TIMES * typical and value - usual > time / 2
+        if time > LIMIT.pause_times * typical and value - usual > time / 2
     ]
     late = [each.share_of_steps or 0.0 for _, each in found if each.kind == "straggler"]
     explained = max(late, default=0.0) * len(rest)
-    if len(pauses) >= LEAST_STEPS + explained and sum(pauses) > PAUSE_SHARE * sum(job.steady):
+    if len(pauses) >= LEAST_STEPS + explained and sum(pauses) > LIMIT.pause_share * sum(job.steady):
         return [_idle_verdict(job, pauses, rest, "more than usual between two steps")]
     return []
 
@@ -255,7 +237,7 @@ def _bandwidth(job: JobTimeline, figures: Sequence[AllreduceFigure]) -> list[tup
         return []
     rate, message = measured
     figure = nearest_figure(figures, message)
-    if message * COMPARABLE < figure.message_bytes or rate > SLOW_FABRIC * figure.bus_gb_s:
+    if message * LIMIT.comparable < figure.message_bytes or rate > LIMIT.slow_fabric * figure.bus_gb_s:
         return []
     without = figure.bus_gb_s_without_plugin
     hint = without is not None and rate < 2 * without
@@ -279,12 +261,12 @@ def _start(job: JobTimeline) -> list[Verdict]:
     if rank not in job.columns or not len(columns["start"]):
         return []
     # hvd.start_timeline() counts from hvd.init(), too: where nothing is recorded at first, that may be why.
-    from_zero = trace.form == "runner" or (trace.steps.first or 0.0) < START_S * 1e6
+    from_zero = trace.form == "runner" or (trace.steps.first or 0.0) < LIMIT.start_s * 1e6
     whole = trace.form in ("horovod", "runner") and not job.begins_within and from_zero
     zero = 0.0 if whole else columns["start"][0]
     before = (columns["start"][0] - zero) / 1e3 + sum(job.times[: job.first]) - job.first * job.step_ms
     recorded = (trace.steps.last - zero) / 1e3
-    if before < max(START_S * 1e3, START_SHARE * recorded, START_STEPS * job.step_ms):
+    if before < max(LIMIT.start_s * 1e3, LIMIT.start_share * recorded, LIMIT.start_steps * job.step_ms):
         return []
     values = {"percent": 100 * before / recorded, "recorded": shown_ms(recorded)}
     return [_costs("start", before, job.first / max(len(job.times), 1), None, **values)]
@@ -292,7 +274,7 @@ def _start(job: JobTimeline) -> list[Verdict]:
 
 def _nothing(job: JobTimeline) -> Verdict:
     part = _communication(job)
-    spent = f"{100 * part:.0f} % of a step is communication; " if part > COMMUNICATION_SHARE else ""
+    spent = f"{100 * part:.0f} % of a step is communication; " if part > LIMIT.communication_share else ""
     case, noise = "nothing", None
     values: dict[str, Any] = {"compared": _not_compared(job), "remedy": _what_shows_more(job)}
     forms = {each.form for each in job.traces.values()}
@@ -309,7 +291,7 @@ def _nothing(job: JobTimeline) -> Verdict:
 
 
 def _what_shows_more(job: JobTimeline) -> str:
-    if not job.waits and _communication(job) > COMMUNICATION_SHARE and len(job.traces) < job.ranks:
+    if not job.waits and _communication(job) > LIMIT.communication_share and len(job.traces) < job.ranks:
         return "give the timelines of all ranks: they tell a late rank from a slow network"
     return "none needed"
 
@@ -367,10 +349,6 @@ def _too_short(job: JobTimeline) -> Verdict:
     return _verdict("none: too short", steps=steps, unfinished=ends, least=least)
 
 
-_MOST_NOTES = 10
-"""Of collectives that do not match between ranks, by the numbers of flight recorders."""
-
-
 def sequence_notes(traces: Mapping[int, RankTrace]) -> list[str]:
     """Return a sentence for each collective that differs between ranks, and for ranks that are behind."""
     groups: dict[str, dict[int, dict[int, str]]] = {}
@@ -381,7 +359,7 @@ def sequence_notes(traces: Mapping[int, RankTrace]) -> list[str]:
     for group, by_rank in sorted(groups.items()):
         if len(by_rank) > 1:
             notes += _differences(group, by_rank) or _behind(group, by_rank)
-    return notes[:_MOST_NOTES]
+    return notes[: LIMIT.most_notes]
 
 
 def _differences(group: str, by_rank: Mapping[int, Mapping[int, str]]) -> list[str]:

@@ -34,7 +34,7 @@ def test_a_rank_is_as_late_as_the_median_of_the_other_ranks_waits_longer() -> No
 
 
 def test_of_very_many_values_every_nth_step_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "_MOST_VALUES", 8)
+    monkeypatch.setattr(parts.LIMIT, "most_values", 8)
     count = {steps: len(lateness_by_rank({0: [0.0] * steps, 1: [1.0] * steps})[0]) for steps in (4, 7, 8, 12)}
     assert count == {4: 4, 7: 7, 8: 4, 12: 4}
 

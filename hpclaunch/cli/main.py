@@ -8,6 +8,7 @@ from importlib import import_module
 import click
 
 from hpclaunch import __version__, errors
+from hpclaunch.cli._options import options
 from hpclaunch.package_data import commit, text_beside
 from hpclaunch.text_table import printable, printable_lines
 
@@ -136,19 +137,10 @@ def _has_folder() -> bool:
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__ + _BUILT, "-V", "--version", prog_name="hpclaunch")
-@click.option("--debug", is_flag=True, help="Show tracebacks.")
-@click.option(
-    "--color",
-    type=click.Choice(["auto", "always", "never"]),
-    default="auto",
-    help="Colours of states in tables. Default: auto, on a terminal and without NO_COLOR.",
-)
+@options("hpclaunch")
 @click.pass_context
 def program(ctx: click.Context, /, debug: bool, color: str) -> None:
-    """Take a distributed deep-learning job to a supercomputer, bound, configured, verified and measured.
-
-    Example: hpclaunch submit --site local --tasks 2 mnist
-    """
+    """Take a distributed deep-learning job to a supercomputer, bound, configured, verified and measured."""
     if color != "auto":
         ctx.color = color == "always"
     elif os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":  # no-color.org

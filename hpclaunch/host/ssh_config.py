@@ -18,25 +18,15 @@ from pathlib import Path
 import msgspec
 
 from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.package_data import package_constants
 
 _TIMEOUT_S = 60.0
 """For one ``ssh -G``: it runs the commands of ``Match exec`` and asks the DNS for canonical names."""
 _CONNECT_TIMEOUT_S = 30
 _KEEPALIVE_S = 15
 """Where ServerAliveInterval is 0, its default: what waits for a job must see that a connection is dead."""
-_DEFAULTS: Mapping[str, list[str]] = {
-    "identityfile": ["~/.ssh/id_rsa", "~/.ssh/id_ecdsa", "~/.ssh/id_ed25519"],
-    "userknownhostsfile": ["~/.ssh/known_hosts ~/.ssh/known_hosts2"],
-    "globalknownhostsfile": ["/etc/ssh/ssh_known_hosts /etc/ssh/ssh_known_hosts2"],
-}
-"""Without ``ssh``."""
-_METHODS = {
-    "publickey": ("pubkeyauthentication",),
-    # Before OpenSSH 8.7 the option had another name.
-    "keyboard-interactive": ("kbdinteractiveauthentication", "challengeresponseauthentication"),
-    "password": ("passwordauthentication",),
-}
-"""The ways to log in that exist here, in ssh's order, and the options that forbid them."""
+_SSH = package_constants("host/ssh_words.yaml", "config")
+_DEFAULTS: Mapping[str, list[str]] = _SSH.defaults
 _PORTS = range(1, 65536)
 
 _PLACE = re.compile(
@@ -135,7 +125,7 @@ def resolve(destination: str, config: Path | None, usual_jumps: Sequence[str] = 
         identities_only=_is_on(found, "identitiesonly"),
         agent=_agent(found),
         methods=_methods(found),
-        unusable=tuple(name for name in _UNUSABLE if _is_on(found, name.lower())),
+        unusable=tuple(name for name in _SSH.unusable if _is_on(found, name.lower())),
         jumps=jumps,
         proxy_command=proxy_command,
         user_known_hosts=_known_hosts_files(found, "userknownhostsfile"),
@@ -146,16 +136,6 @@ def resolve(destination: str, config: Path | None, usual_jumps: Sequence[str] = 
         connect_timeout_s=_number(found, "connecttimeout", _CONNECT_TIMEOUT_S),
         keepalive_s=_number(found, "serveraliveinterval", _KEEPALIVE_S),
     )
-
-
-_UNUSABLE = (
-    "GSSAPIAuthentication",
-    "HostbasedAuthentication",
-    "PKCS11Provider",
-    "KnownHostsCommand",
-    "VerifyHostKeyDNS",
-)
-_ALGORITHMS = ("Ciphers", "MACs", "KexAlgorithms", "HostKeyAlgorithms")
 
 
 def _ask_ssh(address: Address, options: Sequence[str], stdin: str = "") -> Found:
@@ -248,7 +228,7 @@ def _jumps(found: Found, tokens: Mapping[str, str]) -> tuple[str, ...]:
 def _methods(found: Found) -> tuple[str, ...]:
     usual = [
         method
-        for method, options in _METHODS.items()
+        for method, options in _SSH.methods.items()
         if all(_is_on(found, option, default="yes") for option in options)
     ]
     preferred = _one(found, "preferredauthentications")
@@ -257,7 +237,7 @@ def _methods(found: Found) -> tuple[str, ...]:
 
 def _algorithms(found: Found) -> dict[str, tuple[str, ...]]:
     """Return the lists that are complete; one that changes ssh's own, as by ``+``, is of an old ssh."""
-    texts = {name: _one(found, name.lower()) for name in _ALGORITHMS}
+    texts = {name: _one(found, name.lower()) for name in _SSH.algorithms}
     return {name: tuple(text.split(",")) for name, text in texts.items() if text and text[0] not in "+-^"}
 
 

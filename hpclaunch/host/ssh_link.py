@@ -37,18 +37,14 @@ from hpclaunch.errors import BadInputError, RefusedError, note_text
 from hpclaunch.host import known_hosts
 from hpclaunch.host.host_interface import Ask, NoConnectionError
 from hpclaunch.host.ssh_config import Login, resolve
+from hpclaunch.package_data import package_constants
 
 _DEAD_AFTER_S = 60
 """The connection counts as lost when data that were sent stay without an acknowledgement for this time."""
 _MAX_JUMPS = 16
 _TYPING_S = 300.0
 """Time for the user to answer the questions of a login."""
-_PARAMIKO_NAMES = {
-    "Ciphers": "ciphers",
-    "MACs": "digests",
-    "KexAlgorithms": "kex",
-    "HostKeyAlgorithms": "key_types",
-}
+_SSH = package_constants("host/ssh_words.yaml", "link")
 
 _RSA = ["rsa-sha2-512", "rsa-sha2-256"]  # signatures of the key type ssh-rsa, RFC 8332
 
@@ -178,7 +174,7 @@ def _ssh_words(login: Login, *options: str) -> str:
 def _restrict(transport: Transport, login: Login, known: Sequence[str]) -> None:
     """Offer the host what the configuration permits, of host keys those of ``known`` types first."""
     options: Any = transport.get_security_options()
-    for option, name in _PARAMIKO_NAMES.items():
+    for option, name in _SSH.paramiko_names.items():
         if option in login.algorithms:
             supported = getattr(options, name)
             permitted = login.algorithms[option]
@@ -243,22 +239,12 @@ def authenticate(transport: Transport, login: Login, ask: Ask) -> None:
         if method is None:
             remedies = "".join(
                 f"{option} {why}; "
-                for name, option, why in _ONLY_SSH
+                for name, option, why in _SSH.only_ssh
                 if name in offered and option in login.unusable
             )
             values = {"accepts": ", ".join(offered), "tried": ", ".join(attempt.tried) or "nothing"}
             raise RefusedError.case("ssh: login", login=login, remedies=remedies, **values)
         offered = attempt.methods.pop(method)() or offered
-
-
-_OTHERWISE = "is a login that only ssh can do: log in with a key (ssh-copy-id), or run hpclaunch on the host"
-_ONLY_SSH = (
-    # paramiko has no GSSAPI since 5.0.
-    ("gssapi-with-mic", "GSSAPIAuthentication", f"(Kerberos) {_OTHERWISE}"),
-    ("hostbased", "HostbasedAuthentication", _OTHERWISE),
-    ("publickey", "PKCS11Provider", "is read by ssh only: ssh-add -s PROVIDER puts its keys into the agent"),
-)
-"""Methods of the host, the options by which ssh uses them, and what to do instead."""
 
 
 class _Attempt:

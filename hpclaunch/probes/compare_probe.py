@@ -16,6 +16,7 @@ from hpclaunch.atomic_file import write_file
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.json_document import Document
+from hpclaunch.package_data import package_table
 from hpclaunch.plan.request_rules import kibibytes
 from hpclaunch.plan.request_texts import looks_secret
 from hpclaunch.scheduler.cluster_facts import ClusterFacts, NodeKind, QueueFacts
@@ -71,22 +72,8 @@ def read_probe(path: Path) -> ProbeFile:
         raise BadInputError.case("probe: no probe", path=path, error=error) from None
 
 
-_COMMON = re.compile(
-    "root|users?|all|none|default|normal|gpu|cpu|nodes?|login|compute|debug|test|batch|short|long|main|local|"
-    "localhost|host|home|scratch|project|slurm|lab|name|yes|no|unlimited",
-    re.IGNORECASE,
-)
-"""Words that are no names, and without which the answers could not be read."""
-_ADDRESSES = (
-    (re.compile(r"\b(?!0\.0\.0\.0|127\.0\.0\.1)(?:\d{1,3}\.){3}\d{1,3}\b"), "192.0.2.1"),
-    (re.compile(r"\b(?:[0-9a-f]{2}:){5,}[0-9a-f]{2}\b", re.IGNORECASE), "00:00:5e:00:53:00"),
-    (re.compile(r"\b(?:[0-9a-f]{1,4}:){3,7}:?[0-9a-f]{1,4}\b", re.IGNORECASE), "2001:db8::1"),
-    (re.compile(r"\b[\w.+-]+@[\w-]+\.[\w.-]+\b"), "user@example.org"),
-    (
-        re.compile(r"\b(GPU|MIG)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"),
-        r"\1-00000000-0000-0000-0000-000000000000",
-    ),
-)
+_NAMES = package_table("probes/names.yaml")
+_COMMON = re.compile(_NAMES["common"])
 _STEM = re.compile(r"^(.*?)[\d\[].*$")
 
 
@@ -110,7 +97,8 @@ def without_names(probe: ProbeFile, names: Names) -> ProbeFile:
         **_numbered("host", [host for host in short if not _stem(host)]),
     }
     stems = _numbered("node", filter(None, map(_stem, short)), tail="x")
-    words = [*_patterns(whole, "(?![A-Za-z0-9])"), *_patterns(stems, r"(?=[\d\[])"), *_ADDRESSES]
+    words = [*_patterns(whole, "(?![A-Za-z0-9])"), *_patterns(stems, r"(?=[\d\[])")]
+    words += [(re.compile(pattern), other) for pattern, other in _NAMES["addresses"]]
     return replace(
         probe,
         login={name: _cleaned(answer, words) for name, answer in probe.login.items()},

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from statistics import median
 
+from hpclaunch.package_data import package_constants
+
 Interval = tuple[float, float]
 """Of time, in microseconds."""
 
@@ -108,12 +110,8 @@ COLUMNS = (
 """Numbers per step: microseconds; ``hidden``: communication at the same time as computing; ``messages`` and
 ``requests``: disjoint times of moving and of negotiating; ``ready``: when its last collective ended."""
 
-_MOST_STEPS = 1 << 17
-"""Beyond it every second step is dropped, and every second of those that follow."""
-_PENDING = 1 << 17
-"""Intervals after which the steps that are over are reduced."""
-_SETTLED = 2
-"""Steps that stay open for events which are written late."""
+LIMIT = package_constants("timeline/limits.yaml", "traces")
+_BYTES: dict[str, int] = {name: each for each, names in LIMIT.bytes.items() for name in names.split()}
 
 
 class RankSteps:
@@ -151,7 +149,7 @@ class RankSteps:
         if self.first is None or start < self.first:
             self.first = start
         self.last = max(self.last, end)
-        if self._pending > _PENDING:
+        if self._pending > LIMIT.pending:
             self._reduce()
 
     def waits_for(self, rank: int, start: float, end: float) -> None:
@@ -184,13 +182,13 @@ class RankSteps:
         if self.stride == 1 and not self.marked:
             self._join_parts()
 
-    def _reduce(self, settled: int = _SETTLED) -> None:
+    def _reduce(self, settled: int = LIMIT.settled) -> None:
         over = len(self.starts) - 1 - settled
         if over < 1:
             for intervals in self.phases.values():
                 intervals.compact()
             self._pending = sum(map(len, self.phases.values())) // 2
-            if self._pending > 8 * _PENDING:  # no steps in so much of it: nothing will be said about them
+            if self._pending > 8 * LIMIT.pending:  # no steps in so much: nothing will be said about them
                 self._drop(self.last)
             return
         edges = list(self.starts[: over + 1])
@@ -249,7 +247,7 @@ class RankSteps:
         if (self.steps - 1) % self.stride:
             for column in every:
                 del column[-1:]
-        elif len(self.columns["start"]) > _MOST_STEPS:
+        elif len(self.columns["start"]) > LIMIT.most_steps:
             self.stride *= 2
             for column in every:
                 column[:] = column[::2]
@@ -297,28 +295,11 @@ def _divided(merged: list[Interval], edges: list[float]) -> list[list[Interval]]
     return parts
 
 
-_MOST_NAMES = 10_000
-"""Tensors that are counted each for itself; what comes later only in the sums."""
-
-_BYTES = {
-    **dict.fromkeys(("bool", "byte", "char", "int8", "uint8", "qint8", "quint8", "float8"), 1),
-    **dict.fromkeys(("float16", "bfloat16", "half", "short", "int16", "uint16"), 2),
-    **dict.fromkeys(("float32", "float", "int", "int32", "uint32"), 4),
-    **dict.fromkeys(("float64", "double", "long", "int64", "uint64", "complex64"), 8),
-    "complex128": 16,
-}
-
-KINDS = (
-    *("allreduce", "allgather", "reducescatter", "broadcast", "alltoall", "barrier", "join"),
-    *("send", "recv"),
-)
-
-
 @lru_cache(maxsize=1024)  # a trace has few names, each many times
 def kind_of(name: str) -> str:
     """Return the kind of a collective by any of its names: ``nccl:all_reduce``, ``MPI_BCAST``; else other."""
     letters = re.sub(r"[^a-z]", "", name.lower()).replace("bcast", "broadcast")
-    return next((kind for kind in KINDS if kind in letters), "other")
+    return next((kind for kind in LIMIT.kinds if kind in letters), "other")
 
 
 def size_of(dtype: object, shape: object) -> int:
@@ -395,7 +376,7 @@ class Collectives:
         """A tensor took this long."""
         tensor = self.tensors.get(name)
         if tensor is None:
-            if len(self.tensors) >= _MOST_NAMES:
+            if len(self.tensors) >= LIMIT.most_names:
                 return
             tensor = self.tensors[name] = Tensor()
         tensor.count += 1

@@ -101,7 +101,19 @@ class _Node:
         gpus = topology.gpus if topology else ()
         self.address_of = {gpu.index: gpu.bus_id or f"GPU {gpu.index}" for gpu in gpus}
         self.number_of = {address: number for number, address in self.address_of.items()}
-        self.addresses = set(self.address_of.values()) or set(node.gpus.values())
+        self.gpus = self._addresses(node.gpus)
+        self.addresses = set(self.address_of.values()) or set(self.gpus.values())
+        self.partial = self.gpus if self.gpus.keys() & set(self.gpus.values()) else None
+
+    def _addresses(self, gpus: Mapping[str, str]) -> dict[str, str]:
+        """Return UUID -> PCI address; the UUID itself where a list is known to leave some of the GPUs out.
+
+        nvidia-smi numbers those that its cgroup lets it see, so the numbers are the node's if it lists all.
+        """
+        whole = len(gpus) == len(self.address_of)
+        numbers = {uuid: int(at[4:]) for uuid, at in gpus.items() if at.startswith("GPU ")}
+        own = {uuid: self.address_of.get(number, uuid) if whole else uuid for uuid, number in numbers.items()}
+        return {**gpus, **own}
 
     def seen(self, processes: Sequence[Process], numbered: str) -> SeenGpus:
         """Judge one rank, of which nothing is compared with other ranks yet."""
@@ -131,11 +143,11 @@ class _Node:
         if name.startswith("MIG-"):
             own = {uuid: uuid for uuid in self.node.slices}
         elif name.startswith("GPU-"):
-            own = self.node.gpus
+            own = self.gpus
         else:
             return ""
         known = [gpu for uuid, gpu in own.items() if uuid.lower().startswith(name.lower())]
-        return known[0] if known else NO_SUCH_GPU * bool(own)
+        return known[0] if known else NO_SUCH_GPU * bool(own and own is not self.partial)
 
     def _by_number(self, number: int, tile: str, numbered: str) -> str:
         if numbered == "rank":
@@ -148,7 +160,7 @@ class _Node:
 
     def _numbers(self, found: Sequence[str] | frozenset[str]) -> tuple[int, ...]:
         """Return the numbers of one or two GPUs, of slices their GPUs'; none where one is not known."""
-        own = {self.node.gpus.get(self.node.slices.get(name, ""), name) for name in found}
+        own = {self.gpus.get(self.node.slices.get(name, ""), name) for name in found}
         numbers = [self.number_of.get(re.sub(r"(?<=\.\d)\.\d+$", "", name)) for name in sorted(own)]
         known = tuple(number for number in numbers if number is not None)
         return known if len(known) == len(own) <= 2 else ()

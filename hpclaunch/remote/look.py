@@ -3,10 +3,10 @@
 
     python3 -c TEXT JOB_VARIABLE JOB_ID
 
-It only reads /proc and /sys, and the list of nvidia-smi where a rank names a MIG instance; writes nothing,
-imports nothing of hpclaunch and runs on any Python from 3.6 on. A process belongs to the job if its
-environment, as it was when the process started, says so, or its cgroup does. The answer is JSON in short
-lines, since a launcher mixes long lines of several nodes.
+It only reads /proc and /sys, and the list of nvidia-smi or rocm-smi where a rank names a GPU that they do not
+tell; writes nothing, imports nothing of hpclaunch and runs on any Python from 3.6 on. A process belongs to
+the job if its environment, as it was when the process started, says so, or its cgroup does. The answer is
+JSON in short lines, since a launcher mixes long lines of several nodes.
 """
 
 import json
@@ -191,24 +191,44 @@ def names_in(folder: str) -> List[str]:
         return []
 
 
-def slices_here() -> Dict[str, str]:
-    """Return UUID -> its GPU's UUID of the MIG instances, which nothing but ``nvidia-smi -L`` lists."""
+def printed(*words: str) -> str:
+    """Return the output of a program; empty where it is missing or fails."""
     import subprocess  # hardly ever needed
 
     try:
-        answer = subprocess.run(
-            ["nvidia-smi", "-L"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=20
-        )
+        answer = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=20)
     except (OSError, subprocess.SubprocessError):
-        return {}
-    found: Dict[str, str] = {}
-    gpu = ""
-    for kind, uuid in re.findall(r"UUID: ((?:GPU|MIG)-)([\w/-]+)", answer.stdout.decode("utf-8", "replace")):
-        if kind == "GPU-":
-            gpu = kind + uuid
+        return ""
+    return answer.stdout.decode("utf-8", "replace")
+
+
+def listed_gpus(names: str) -> Dict[str, Dict[str, str]]:
+    """Return what `gpus_here` tells; of GPUs that ranks name otherwise, what the vendor's program lists.
+
+    slices: UUID of a MIG instance -> its GPU's, which nothing but ``nvidia-smi -L`` tells. That gives a GPU's
+    number, of those that this process may use.
+    """
+    here, gpu = gpus_here(), ""
+    slices: Dict[str, str] = {}
+    unknown = "GPU-" in names and not here["gpus"]
+    text = printed("nvidia-smi", "-L") if unknown or "MIG-" in names else ""
+    for place, uuid in re.findall(r"^ *(GPU \d+|MIG ).*\(UUID: ([\w/-]+)\)", text, re.MULTILINE):
+        if place == "MIG ":
+            slices[uuid] = gpu
         else:
-            found[kind + uuid] = gpu
-    return found
+            gpu = uuid
+            here["gpus"].setdefault(gpu, place)
+    if unknown and not here["gpus"]:
+        here["gpus"] = listed_by_rocm(printed("rocm-smi", "--showuniqueid", "--showbus"))
+    return dict(here, slices=slices)
+
+
+def listed_by_rocm(text: str) -> Dict[str, str]:
+    """Return UUID -> PCI address; rocm-smi's numbers need not be ROCr's, and its ids lack leading zeros."""
+    found = re.findall(r"^GPU\[(\d+)\]\s*: (?:Unique ID|PCI Bus):\s*([\w:.]+)\s*$", text, re.MULTILINE)
+    address = {card: value.lower() for card, value in found if ":" in value}
+    numbers = {card: int(value, 16) for card, value in found if value.startswith("0x")}
+    return {f"GPU-{numbers[card]:016x}": address[card] for card in numbers if card in address}
 
 
 def described(pid: str, environ: Dict[str, str]) -> Optional[Dict[str, Any]]:
@@ -280,10 +300,8 @@ def look(variable: str, job: str) -> List[Dict[str, Any]]:
 def answer(processes: List[Dict[str, Any]]) -> None:
     """Print what was found on this node."""
     host = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
-    named = [value for one in processes for name, value in one["variables"].items() if "MIG-" in value]
-    text = json.dumps(
-        dict(gpus_here(), host=host, processes=processes, slices=slices_here() if named else {})
-    )
+    named = " ".join(one["variables"].get(name, "") for one in processes for name in GPU_VARIABLES)
+    text = json.dumps(dict(listed_gpus(named), host=host, processes=processes))
     pieces = [text[at : at + _PIECE] for at in range(0, len(text), _PIECE)]
     for number, piece in enumerate(pieces):
         sys.stdout.write(f"{MARK}{host} {number}/{len(pieces)} {piece}\n")

@@ -420,12 +420,75 @@ def test_a_gpu_that_the_node_has_not(value: str, found: str) -> None:
     assert verdicts([value], gpus=uuids, slices=slices) == [found]
 
 
+def test_a_list_with_numbers_is_the_nodes_where_it_lists_all_gpus() -> None:
+    """``nvidia-smi -L`` numbers the GPUs that its cgroup has."""
+    whole = {f"GPU-{number}a": f"GPU {number}" for number in range(8)}
+    assert with_gpu_variable([f"GPU-{number}" for number in range(8)], whole).ok
+    assert verdicts(["GPU-4"], gpus=whole) == ["gpu-on-another-numa-node"]
+    assert verdicts(["GPU-0", "0"], gpus=whole) == ["gpu-shared"] * 2
+    assert verdicts(["GPU-9"], gpus=whole) == ["no-such-gpu"]
+    part = {"GPU-4a": "GPU 0", "GPU-5a": "GPU 1"}
+    assert verdicts(["GPU-4"], gpus=part) == ["ok"]  # which of the node's it is is not known
+    assert verdicts(["GPU-4", "GPU-4a"], gpus=part) == ["gpu-shared"] * 2
+    assert verdicts(["GPU-9"], gpus=part) == ["not-judged"]
+
+
 def test_a_uuid_that_nothing_lists_is_not_judged_and_said_so() -> None:
     for site in ("lumi-g", "generic-slurm"):
         found = judged(step(RIGHT[:1], ROCR_VISIBLE_DEVICES="GPU-12"), site)
         assert [one.verdict for one in found.ranks] == ["not-judged"]
         assert found.remedies == ("rank 0: nothing on nid1 tells which GPU is GPU-12",)
     assert judged(step(RIGHT[:1], ROCR_VISIBLE_DEVICES="0"), "generic-slurm").ok
+
+
+LISTS = {
+    "nvidia-smi": """\
+GPU 0: NVIDIA A100 (UUID: GPU-ab12)
+  MIG 1g.5gb     Device  0: (UUID: MIG-1a)
+GPU 1: NVIDIA A100 (UUID: GPU-cd34)
+""",
+    "rocm-smi": """\
+GPU[0]\t\t: Unique ID: 0x1f3e
+GPU[1]\t\t: Unique ID: 0xd1e5c0ffee000001
+GPU[2]\t\t: Unique ID: N/A
+GPU[0]\t\t: PCI Bus: 0000:C1:00.0
+GPU[1]\t\t: PCI Bus: 0000:C6:00.0
+GPU[2]\t\t: PCI Bus: 0000:C9:00.0
+""",
+}
+
+
+@in_one_test(
+    "program, value, gpus, slices",
+    [
+        ("nvidia-smi", "GPU-ab", {"GPU-ab12": "GPU 0", "GPU-cd34": "GPU 1"}, {"MIG-1a": "GPU-ab12"}),
+        ("nvidia-smi", "MIG-1a", {"GPU-ab12": "GPU 0", "GPU-cd34": "GPU 1"}, {"MIG-1a": "GPU-ab12"}),
+        ("nvidia-smi", "0", {}, {}),  # a number asks for no list
+        ("rocm-smi", "GPU-1", {"GPU-0000000000001f3e": "0000:c1:00.0",
+                               "GPU-d1e5c0ffee000001": "0000:c6:00.0"}, {}),
+        ("none", "GPU-1", {}, {}),
+    ],
+)  # fmt: skip
+def test_the_lists_of_the_vendors_programs(
+    program: str, value: str, gpus: dict[str, str], slices: dict[str, str], tmp_path: Path
+) -> None:
+    """On a node whose driver shows no files; the answers are in the form of the programs' own."""
+    folder = tmp_path / f"{program}-{value}"
+    folder.mkdir()
+    if program in LISTS:
+        (folder / program).write_text(f"#!/bin/sh\ncat <<'END'\n{LISTS[program]}END\n")
+        (folder / program).chmod(0o755)
+    job = f"{os.getpid()}3"
+    environment = {"PBS_JOBID": f"{job}.server", "ROCR_VISIBLE_DEVICES": value, "PATH": os.environ["PATH"]}
+    with subprocess.Popen(["sleep", "60"], env=environment) as sleeping:
+        line = [sys.executable, "-c", LOOK.read_text(), "PBS_JOBID", job]
+        path = f"{folder}:{os.environ['PATH']}"
+        done = subprocess.run(
+            line, capture_output=True, text=True, check=True, env={**os.environ, "PATH": path}
+        )
+        sleeping.kill()
+    (node,) = parse_nodes(done.stdout)
+    assert (node.gpus, node.slices) == (gpus, slices)
 
 
 def test_two_slices_of_one_gpu_are_two() -> None:

@@ -153,11 +153,11 @@ def _lists_of_options(context: Context) -> Iterator[BindList]:
         known = script.variables.meant.keys() >= set(expanded.unset)
         made = (one for one in expanded.via if one.value and _HAS_ENTRIES.search(one.value.visible))
         line = next((one.line for one in made), option.line)  # of the assignment that has the list
-        if known and (entry := _bind_list(expanded.text, line, _ranks_of(context, launch))):
+        if known and (entry := _bind_list(expanded.text, line, ranks_of(context, launch))):
             yield entry
 
 
-def _ranks_of(context: Context, launch: Launch) -> int | None:
+def ranks_of(context: Context, launch: Launch) -> int | None:
     """Return the ranks per node of a launch; srun starts 1 where nothing gives a number (man srun, -n)."""
     given = context.requested.tasks or launch.option(*TABLE["one_task"].split())
     in_job = launch.launcher == "srun" and context.script.active_directives and not given

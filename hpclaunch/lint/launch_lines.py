@@ -1,6 +1,7 @@
 """The lines of a script that start programs: the launcher, its options, and the program."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from hpclaunch.lint.known_variables import INFORMATION_COMMANDS, TABLE
@@ -61,6 +62,13 @@ class Launch:
     def srun_option(self, *names: str) -> Option | None:
         """Return the last option of these names where the launcher is srun."""
         return self.option(*names) if self.launcher == "srun" else None
+
+    def texts_for_ranks(self) -> Iterator[tuple[str, int, bool]]:
+        """Yield text, line and whether the batch shell leaves it as it is, of words and a shell's input."""
+        for word in self.program:
+            yield word.raw, word.line, word.raw.startswith("'")
+        for one in self.command.redirects if self.command.inner else ():
+            yield one.body or "", one.line + 1, one.target.raw.startswith(("'", '"', "\\"))
 
     @property
     def by_launcher(self) -> bool:

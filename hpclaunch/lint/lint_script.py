@@ -44,16 +44,20 @@ def lint_script(script: Script, profile: SiteProfile | None, files: Files) -> tu
         found += [_finding(rule, one, doubt) for one in made if one.line not in skipped]
     found += _in_written_scripts(script)
     lines = script.text.split("\n")
-    return in_order(dict.fromkeys(_with_column(one, lines) for one in found))
+    return in_order(dict.fromkeys(_with_column(one, lines, script) for one in found))
 
 
-def _with_column(one: Finding, lines: list[str]) -> Finding:
-    """Return a finding with its column: that of its first change on the line, else the line's first word."""
+def _with_column(one: Finding, lines: list[str], script: Script) -> Finding:
+    """Return a finding with its column: that of its first change on the line, of the first option of a
+    directive that its message names, else the line's first word."""
     if one.line is None or one.file is not None:
         return one
     line = lines[one.line - 1]
     begin = sum(len(each) + 1 for each in lines[: one.line - 1])
     changed = [edit.start - begin for edit in one.edits if 0 <= edit.start - begin <= len(line)]
+    here = [each.text for each in script.directives if each.line == one.line and each.text in line]
+    named = min((text for text in here if text in one.message), key=one.message.index, default="")
+    changed = changed or ([line.index(named)] if named else [])
     return msgspec.structs.replace(one, column=min(changed, default=len(line) - len(line.lstrip())) + 1)
 
 

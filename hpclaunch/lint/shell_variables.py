@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from hpclaunch.lint.known_variables import SYSTEM, TABLE
 from hpclaunch.shell import shell_syntax
+from hpclaunch.shell.arithmetic import bounds
 from hpclaunch.shell.shell_reader import DECLARING
 from hpclaunch.shell.shell_syntax import Assignment, Block, Command, Part, Path, Shell, Word, variable_name
 
@@ -149,7 +150,8 @@ class Variables:
     def _part(self, part: Part, offset: int, path: Path, meant: bool) -> tuple[Expansion, ...]:
         known = part.kind == "variable" and self.is_set(part.text)
         if part.kind != "variable" or (part.operator and not part.words):
-            return (Expansion(part.text) if part.kind == "text" else Expansion(None, shown=_shown(part)),)
+            text = _constant(part)
+            return (Expansion(None, shown=_shown(part)) if text is None else Expansion(text),)
         if not (known or part.words):
             value = self.meant.get(part.text, "") if meant else ""
             return (Expansion(value, (part.text,), shown=_shown(part)),)
@@ -262,6 +264,14 @@ def _common(cases: list[list[_Text]]) -> tuple[list[_Text], bool]:
     """Return the texts at the beginning of every case, and whether more follows in one of them."""
     same = [texts[0] for texts in takewhile(lambda texts: len(set(texts)) == 1, zip(*cases, strict=False))]
     return same, any(len(case) != len(same) for case in cases)
+
+
+def _constant(part: Part) -> str | None:
+    """Return the text of a part without variables, of ``$((4*4))`` the number; None: it is not known."""
+    if part.kind == "arithmetic" and re.fullmatch(r"\$\(\([\d\s()*/%+-]{1,99}\)\)", part.text):
+        low, high = bounds(part.text[3:-2]) or (0, 1)
+        return str(low) if low == high else None
+    return part.text if part.kind == "text" else None
 
 
 def _shown(part: Part) -> str:

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from math import inf
 
 from hpclaunch.lint.batch_script import Script
+from hpclaunch.lint.bind_lists import launch_ranks_per_node
 from hpclaunch.lint.known_variables import TABLE
 from hpclaunch.lint.launch_lines import Launch, Option
 from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
 from hpclaunch.lint.program_words import line_of, program_words, torch_run
 from hpclaunch.lint.rules.resource_rules import has_several_jobs
+from hpclaunch.plural import counted
 from hpclaunch.shell.arithmetic import MAX_VALUE, Bounds, bounds
 from hpclaunch.shell.shell_syntax import Command, Part, variable_name
 
@@ -18,6 +20,7 @@ _MOST_PORT = 65535
 _LOGIN_SHELL = re.compile(r"\S*/(ba|z|k)?sh (-\w*l|--login)")  # it sets PATH itself, by /etc/profile
 _FEWEST_GPUS = 4
 """The GPUs of a usual node; a job with fewer leaves some to other jobs."""
+_BY_LOCAL_RANK = re.compile(r"[A-Z]+_VISIBLE_DEVICES=[\"']?(\\?)\$\{?(?:SLURM_LOCALID|LOCAL_RANK)\b")
 _PORTS = {"master-port": r"(\d{2,5})", "rdzv-endpoint": r".*:(\d{2,5})"}
 """Option of torchrun -> the form of a value with a port."""
 
@@ -114,6 +117,19 @@ def _is_own_line(script: Script, command: Command) -> bool:
     before = script.text[script.text.rfind("\n", 0, command.start) + 1 : command.start]
     first = not before.strip() and command.before in ("", "\n")
     return first and not (command.assignments or command.depth or command.block)
+
+
+@rule("gpu-number-of-node")
+def gpu_number_of_node(context: Context) -> Iterator[Violation]:
+    given = context.requested.gpus_per_task
+    for launch in (one for one in context.script.launches if one.launcher == "srun"):
+        gpus = context.script.number(launch, "gpus-per-task") or (given.value if given else 0)
+        hidden = 0 < gpus < (launch_ranks_per_node(context, launch) or 1) and not launch.option("gpu-bind")
+        for text, line, plain in launch.texts_for_ranks() if hidden else ():
+            found = _BY_LOCAL_RANK.search(text)
+            if found and (plain or found[1]):
+                message = f"{found[0]}: each rank sees {counted(gpus, 'GPU')}, counted from 0"
+                yield Violation(line + text.count("\n", 0, found.start()), message)
 
 
 @rule("master-port-too-high")

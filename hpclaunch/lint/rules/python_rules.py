@@ -5,11 +5,13 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from hpclaunch.lint.bind_lists import ranks_of
 from hpclaunch.lint.known_variables import TABLE
 from hpclaunch.lint.launch_lines import Launch, python_files
 from hpclaunch.lint.lint_rule import Context, Severity, Violation, rule
 from hpclaunch.lint.program_words import program_words, worker_run
 from hpclaunch.plan.program import parsed_program
+from hpclaunch.plural import counted
 from hpclaunch.scheduler.directive_reader import RequestedResources, last_directive
 
 _CALLBACKS: dict[str, dict[str, Any]] = TABLE["callbacks"]
@@ -29,6 +31,20 @@ def horovod_callback_arguments(context: Context) -> Iterator[Violation]:
             line = source.encode().split(b"\n")[call.lineno - 1]
             column = len(line[: call.col_offset].decode(errors="replace")) + 1  # ast counts bytes
             yield Violation(call.lineno, message, file=name, column=column)
+
+
+@rule("gpus-without-rank")
+def gpus_without_rank(context: Context) -> Iterator[Violation]:
+    script, asked = context.script, context.requested
+    nodes, started = asked.node_count or 1, [one for one in script.steps() if not one.trivial]
+    for launch in started if len(started) == 1 and not asked.gpus_per_task else ():
+        gpus = nodes * (asked.gpus_of_node or 0)
+        ranks = script.number(launch, "ntasks", "n", "np") or nodes * (ranks_of(context, launch) or 0)
+        sources = (source for _, source in _launched(context, [launch]))
+        texts = " ".join([launch.launcher, *program_words(script, launch), *sources])
+        if 0 < ranks < gpus and launch.by_launcher and re.search("(?i)horovod|hvd", texts):
+            message = f"{counted(ranks, 'rank')} of Horovod, {gpus} GPUs requested, some have no rank"
+            yield Violation(launch.line, message)
 
 
 def _launched(context: Context, launches: Iterable[Launch]) -> Iterator[tuple[str, str]]:

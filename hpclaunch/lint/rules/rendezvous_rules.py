@@ -308,19 +308,11 @@ def _address(script: Script, launch: Launch) -> str | None:
 def rendezvous_own_host(context: Context) -> Iterator[Violation]:
     for launch in context.script.launches:
         nodes = _nodes(context, launch) or _named_nodes(context, launch)
-        for text, line, plain in _texts_for_ranks(launch) if launch.by_launcher and nodes != 1 else ():
+        for text, line, plain in launch.texts_for_ranks() if launch.by_launcher and nodes != 1 else ():
             for found in _own(text, plain):
                 message = f"{found[0].strip()}...: each of {nodes or 'several'} nodes takes its own"
                 line += text.count("\n", 0, found.start())
                 yield Violation(line, message, severity=None if nodes else "warning")
-
-
-def _texts_for_ranks(launch: Launch) -> Iterator[tuple[str, int, bool]]:
-    """Yield text, line and whether the batch shell leaves it as it is, of words and the input of a shell."""
-    for word in launch.program:
-        yield word.raw, word.line, word.raw.startswith("'")
-    for one in launch.command.redirects if launch.command.inner else ():
-        yield one.body or "", one.line + 1, one.target.raw.startswith(("'", '"', "\\"))
 
 
 def _own(text: str, plain: bool) -> list[re.Match[str]]:

@@ -1,0 +1,5 @@
+#!/bin/bash
+#SBATCH --nodes=2 --ntasks-per-node=4 --gpus-per-task=1 --cpus-per-task=8 --time=10
+srun --cpus-per-task=8 bash -c 'CUDA_VISIBLE_DEVICES=$SLURM_LOCALID python train.py'
+# site: unknown
+# expect: 3 gpu-number-of-node

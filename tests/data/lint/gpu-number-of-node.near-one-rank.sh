@@ -1,0 +1,4 @@
+#!/bin/bash
+#SBATCH --nodes=4 --ntasks-per-node=1 --gpus-per-task=1 --cpus-per-task=8 --time=10
+srun --cpus-per-task=8 bash -c 'CUDA_VISIBLE_DEVICES=$SLURM_LOCALID python train.py'
+# site: unknown

@@ -48,17 +48,21 @@ def lint_script(script: Script, profile: SiteProfile | None, files: Files) -> tu
 
 
 def _with_column(one: Finding, lines: list[str], script: Script) -> Finding:
-    """Return a finding with its column: that of its first change on the line, of the first option of a
-    directive that its message names, else the line's first word."""
+    """Return a finding with its column: of a change, of the option it names, or of its first word."""
     if one.line is None or one.file is not None:
         return one
     line = lines[one.line - 1]
     begin = sum(len(each) + 1 for each in lines[: one.line - 1])
     changed = [edit.start - begin for edit in one.edits if 0 <= edit.start - begin <= len(line)]
-    here = [each.text for each in script.directives if each.line == one.line and each.text in line]
-    named = min((text for text in here if text in one.message), key=one.message.index, default="")
-    changed = changed or ([line.index(named)] if named else [])
-    return msgspec.structs.replace(one, column=min(changed, default=len(line) - len(line.lstrip())) + 1)
+    column = min(changed, default=_column_of_option(one, line, script))
+    return msgspec.structs.replace(one, column=column + 1)
+
+
+def _column_of_option(one: Finding, line: str, script: Script) -> int:
+    """Return where the option of a directive begins that the message names first, else the first word."""
+    here = [each.text for each in script.directives if each.line == one.line and each.text in one.message]
+    named = min(here, key=one.message.index, default="")
+    return line.find(named) if named in line.strip() and named else len(line) - len(line.lstrip())
 
 
 _WRITTEN = ("status-lost-in-pipe", "tee-without-pipe", "set-option-misspelt")

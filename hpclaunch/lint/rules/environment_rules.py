@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Iterator
 from math import inf
 
+from hpclaunch.amounts import counted
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.bind_lists import launch_ranks_per_node
 from hpclaunch.lint.known_variables import TABLE
@@ -12,7 +13,6 @@ from hpclaunch.lint.launch_lines import Launch, Option
 from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
 from hpclaunch.lint.program_words import line_of, program_words, torch_run
 from hpclaunch.lint.rules.resource_rules import has_several_jobs
-from hpclaunch.plural import counted
 from hpclaunch.shell.arithmetic import MAX_VALUE, Bounds, bounds
 from hpclaunch.shell.shell_syntax import Command, Part, variable_name
 
@@ -121,15 +121,21 @@ def _is_own_line(script: Script, command: Command) -> bool:
 
 @rule("gpu-number-of-node")
 def gpu_number_of_node(context: Context) -> Iterator[Violation]:
-    given = context.requested.gpus_per_task
-    for launch in (one for one in context.script.launches if one.launcher == "srun"):
-        gpus = context.script.number(launch, "gpus-per-task") or (given.value if given else 0)
-        hidden = 0 < gpus < (launch_ranks_per_node(context, launch) or 1) and not launch.option("gpu-bind")
-        for text, line, plain in launch.texts_for_ranks() if hidden else ():
+    for launch in context.script.launches:
+        gpus = _hidden_gpus(context, launch)
+        for text, line, plain in launch.texts_for_ranks() if gpus else ():
             found = _BY_LOCAL_RANK.search(text)
             if found and (plain or found[1]):
                 message = f"{found[0]}: each rank sees {counted(gpus, 'GPU')}, counted from 0"
                 yield Violation(line + text.count("\n", 0, found.start()), message)
+
+
+def _hidden_gpus(context: Context, launch: Launch) -> int:
+    """Return the GPUs of each rank where Slurm hides those of the node's other ranks from it, else 0."""
+    given = context.requested.gpus_per_task
+    gpus = context.script.number(launch, "gpus-per-task") or (given.value if given else 0)
+    hidden = launch.launcher == "srun" and not launch.option("gpu-bind")
+    return gpus if hidden and gpus < (launch_ranks_per_node(context, launch) or 1) else 0
 
 
 @rule("master-port-too-high")

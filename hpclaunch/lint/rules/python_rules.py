@@ -5,13 +5,13 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from hpclaunch.amounts import counted
 from hpclaunch.lint.bind_lists import ranks_of
 from hpclaunch.lint.known_variables import TABLE
 from hpclaunch.lint.launch_lines import Launch, python_files
 from hpclaunch.lint.lint_rule import Context, Severity, Violation, rule
 from hpclaunch.lint.program_words import program_words, worker_run
 from hpclaunch.plan.program import parsed_program
-from hpclaunch.plural import counted
 from hpclaunch.scheduler.directive_reader import RequestedResources, last_directive
 
 _CALLBACKS: dict[str, dict[str, Any]] = TABLE["callbacks"]
@@ -35,16 +35,26 @@ def horovod_callback_arguments(context: Context) -> Iterator[Violation]:
 
 @rule("gpus-without-rank")
 def gpus_without_rank(context: Context) -> Iterator[Violation]:
-    script, asked = context.script, context.requested
-    nodes, started = asked.node_count or 1, [one for one in script.steps() if not one.trivial]
-    for launch in started if len(started) == 1 and not asked.gpus_per_task else ():
-        gpus = nodes * (asked.gpus_of_node or 0)
-        ranks = script.number(launch, "ntasks", "n", "np") or nodes * (ranks_of(context, launch) or 0)
-        sources = (source for _, source in _launched(context, [launch]))
-        texts = " ".join([launch.launcher, *program_words(script, launch), *sources])
-        if 0 < ranks < gpus and launch.by_launcher and re.search("(?i)horovod|hvd", texts):
+    started = [one for one in context.script.steps() if not one.trivial]
+    if len(started) == 1 and started[0].by_launcher and not context.requested.gpus_per_task:
+        ranks, gpus = _ranks_and_gpus(context, started[0])
+        if 0 < ranks < gpus and _is_horovod(context, started[0]):
             message = f"{counted(ranks, 'rank')} of Horovod, {gpus} GPUs requested, some have no rank"
-            yield Violation(launch.line, message)
+            yield Violation(started[0].line, message)
+
+
+def _ranks_and_gpus(context: Context, launch: Launch) -> tuple[int, int]:
+    """Return the ranks of a launch and the GPUs of the job; 0 where a number is not known."""
+    nodes = context.requested.node_count or 1
+    ranks = context.script.number(launch, "ntasks", "n", "np") or nodes * (ranks_of(context, launch) or 0)
+    return ranks, nodes * (context.requested.gpus_of_node or 0)
+
+
+def _is_horovod(context: Context, launch: Launch) -> bool:
+    """Tell whether horovodrun starts the program, or its words or its file name Horovod."""
+    sources = (source for _, source in _launched(context, [launch]))
+    texts = [launch.launcher, *program_words(context.script, launch), *sources]
+    return re.search("(?i)horovod|hvd", " ".join(texts)) is not None
 
 
 def _launched(context: Context, launches: Iterable[Launch]) -> Iterator[tuple[str, str]]:

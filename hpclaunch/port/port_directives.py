@@ -155,7 +155,8 @@ def binding_verdict(port: Port, text: str) -> Verdict:
 def _memory(port: Port, directive: Directive) -> Verdict:
     node = port.target.node
     if node is None:
-        carried = port.same_scheduler and _as_it_is(port, directive)
+        counted = "gpu" not in directive.name or port.sizes.gpus_per_task  # else no GPU is requested
+        carried = counted and port.same_scheduler and _as_it_is(port, directive)
         return carried or port.says("memory, unknown", text=directive.text)
     asked, has = _gib_of_node(port, directive), least_memory(node)
     if asked and asked > has:

@@ -155,9 +155,7 @@ def binding_verdict(port: Port, text: str) -> Verdict:
 def _memory(port: Port, directive: Directive) -> Verdict:
     node = port.target.node
     if node is None:
-        counted = "gpu" not in directive.name or port.sizes.gpus_per_task  # else no GPU is requested
-        carried = counted and port.same_scheduler and _as_it_is(port, directive)
-        return carried or port.says("memory, unknown", text=directive.text)
+        return _memory_of_unknown_node(port, directive)
     asked, has = _gib_of_node(port, directive), least_memory(node)
     if asked and asked > has:
         known = "too much" if node.memory_request or node.memory_gib else "unknown"
@@ -165,6 +163,12 @@ def _memory(port: Port, directive: Directive) -> Verdict:
     if request := node.memory_request:
         return port.says("memory", port.cited(node.source), memory=request)
     return port.says("memory, unknown" if asked is None else "memory, enough", text=directive.text)
+
+
+def _memory_of_unknown_node(port: Port, directive: Directive) -> Verdict:
+    requested = "gpu" not in directive.name or port.sizes.gpus_per_task  # of a GPU, which the job must have
+    carried = requested and port.same_scheduler and _as_it_is(port, directive)
+    return carried or port.says("memory, unknown", text=directive.text)
 
 
 def least_memory(node: Node) -> float:

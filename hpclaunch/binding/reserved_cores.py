@@ -32,11 +32,8 @@ def reserve(topology: NodeTopology, what: str) -> NodeTopology:
         except BadInputError as error:
             raise BadInputError(f"--reserve {what}: {error.message}", error.hint) from None
         if missing := named - topology.cpus:
-            has = f"the node has {format_cpu_list(topology.cpus)}"
-            raise BadInputError(
-                f"--reserve {what}: cannot reserve CPUs {format_cpu_list(missing)}: {has}",
-                f"name CPUs of this node, or {FIRST_CORE_PER_L3}",
-            )
+            values = {"missing": format_cpu_list(missing), "has": format_cpu_list(topology.cpus)}
+            raise BadInputError.case("reserved cores: not there", what=what, word=FIRST_CORE_PER_L3, **values)
         whole = (core.cpus for core in topology.cores if named.intersection(core.cpus))
         chosen = frozenset(chain.from_iterable(whole))
     return msgspec.structs.replace(topology, reserved=topology.reserved | chosen)

@@ -31,8 +31,7 @@ def _forget(handle: JobHandle, *, force: bool) -> str:
     """Remove a job's folder and return what was done. Raises BadInputError where the job has not ended."""
     record = handle.record if force else up_to_date(handle)
     if not handle.ended and not force:
-        words = f"job {record.id} is {record.state}, so it is not forgotten: hpclaunch cancel ends it"
-        raise BadInputError(f"{words}; --force forgets it as it is")
+        raise BadInputError.case("forget: not over", record=record)
     handle.forget()
     there = f"; its folder on {record.host} stays: {record.folder}" if record.host else ""
     return f"{record.id} forgotten{there}"

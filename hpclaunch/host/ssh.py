@@ -100,9 +100,7 @@ class SshHost(Host):
         try:
             import paramiko  # noqa: F401
         except ImportError:
-            raise RefusedError(
-                "to reach another host hpclaunch needs paramiko", "pip install paramiko"
-            ) from None
+            raise RefusedError.case("ssh: without paramiko") from None
         # Without a handler Python prints paramiko's log messages, some with tracebacks.
         logging.getLogger("paramiko").addHandler(logging.NullHandler())
         self._config, self._ask = config, ask

@@ -172,9 +172,7 @@ def _place(destination: str, address: Address, found: Found) -> tuple[str, int, 
     user = _one(found, "user") or address.user or getpass.getuser()
     port = _number(found, "port", address.port or 22)
     if not (_HOSTNAME.fullmatch(hostname) and _USER.fullmatch(user) and port in _PORTS):
-        raise BadInputError(
-            f"{destination}: the ssh configuration leads to {user}@{hostname} port {port}: this is not a host"
-        )
+        raise BadInputError.case("ssh: not a host", at=destination, user=user, hostname=hostname, port=port)
     return hostname, port, user
 
 

@@ -107,9 +107,8 @@ def _guarded(login: Login, step: Callable[[], None]) -> None:
     except (SSHException, EOFError, OSError) as error:
         reason = str(error) or "the host closed the connection"
         kind = RefusedError if isinstance(error, IncompatiblePeer) else NoConnectionError
-        raise kind(
-            f"{login.destination}: no ssh connection: {reason}", f"try {_ssh_words(login, '-v')}"
-        ) from None
+        words = _ssh_words(login, "-v")
+        raise kind.case("ssh: not connected", login=login, reason=reason, words=words) from None
 
 
 def _by_command(login: Login) -> ProxyCommand:

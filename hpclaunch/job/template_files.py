@@ -175,26 +175,23 @@ class OverlayLoader(FileSystemLoader):
 
 def _check_overlay(tree: nodes.Template, path: Path, known: tuple[str, ...]) -> None:
     """Refuse an overlay that extends nothing, blocks that no template has, and text outside of blocks."""
-    blocks = f"the blocks are {', '.join(known)}"
+    blocks = ", ".join(known)
     first, *rest = [node for node in tree.body if not _is_blank(node)] or [nodes.Output([], lineno=1)]
     if not (isinstance(first, nodes.Extends) and first.template == nodes.Const(OVERLAY)):
-        begin = f'begin with {{% extends "{OVERLAY}" %}}'
-        raise BadInputError(f"{path}, line {first.lineno}: an overlay extends {OVERLAY}", begin)
+        raise BadInputError.case("overlay: extends", path=path, first=first, name=OVERLAY)
     for node in rest:
         if not isinstance(node, nodes.Block | nodes.Macro | nodes.Assign | nodes.AssignBlock):
-            where = f"{path}, line {node.lineno}"
-            raise BadInputError(f"{where}: this is in no block, so it has no effect", blocks)
+            raise BadInputError.case("overlay: in no block", path=path, node=node, blocks=blocks)
     for block in tree.find_all(nodes.Block):
         _check_name(block, path, known, blocks)
 
 
-def _check_name(block: nodes.Block, path: Path, known: tuple[str, ...], hint: str) -> None:
+def _check_name(block: nodes.Block, path: Path, known: tuple[str, ...], blocks: str) -> None:
     if block.name not in known:
         from difflib import get_close_matches  # only messages need it
 
         near = "".join(f"; did you mean {name}?" for name in get_close_matches(block.name, known, n=1))
-        where = f"{path}, line {block.lineno}"
-        raise BadInputError(f"{where}: no block has the name {block.name}{near}", hint)
+        raise BadInputError.case("overlay: no block", path=path, block=block, near=near, blocks=blocks)
 
 
 def _is_blank(node: nodes.Node) -> bool:

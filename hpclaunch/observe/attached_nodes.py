@@ -60,8 +60,7 @@ def read_nodes_of(
     if attach is None:
         raise BadInputError.case("attach: cannot", scheduler=scheduler)
     if not re.fullmatch(attach.id_pattern or scheduler.id_pattern, job, re.ASCII):
-        hint = "give its number; hpclaunch jobs lists those that have a name here"
-        raise BadInputError(f"--attach {job[:60]!r} is not an id of {scheduler.title}", hint)
+        raise BadInputError.case("attach: no id", job=job[:60], scheduler=scheduler)
     job, step = attach.step_of(job)
     found = attach.parse(job, host.run(attach.query(job), env=dict(scheduler.query_env), timeout_s=_LIMIT_S))
     nodes = _answers(host, attach, launcher, found, environ)

@@ -193,8 +193,7 @@ def _from_outside(host: Host, scheduler: Scheduler, record: JobRecord, index: in
     if attach is None:
         raise BadInputError.case("stacks: cannot", scheduler=scheduler)
     if is_last_known(record):
-        why = f"job {record.id} is {record.state}, {record.reason}"
-        raise RefusedError(why, "call hpclaunch stacks there")
+        raise RefusedError.case("stacks: elsewhere", record=record)
     number = record.scheduler_id or ""
     if index is not None:
         number = f"{number}_{index}"

@@ -31,16 +31,13 @@ def command_problems(job: JobLayout) -> Iterator[Problem]:
     if job.request.command.bundled:
         return
     argv = job.request.command.argv
-    shell = f"-- bash -c {shlex.quote(' '.join(argv))}"
+    line = shlex.quote(" ".join(argv))
     if len(argv) == 1 and re.search(r"\s", argv[0].strip()):
-        message = f"the command is one word with blanks, {argv[0]!r}: the name of a program"
-        yield Problem(message=message, hint=f"-- {argv[0]}, or for a shell to read it: {shell}")
+        yield problem("command: one word", argv=argv, line=line)
     if found := [word for word in argv if word in _OPERATORS]:
-        message = f"{found[0]!r} reaches the program as an argument: no shell reads the command"
-        yield Problem(message=message, hint=shell)
+        yield problem("command: operator", word=found[0], line=line)
     if re.match(r"[A-Za-z_]\w*=", argv[0]):
-        message = f"{argv[0]!r} is taken for the name of a program: no shell reads the command"
-        yield Problem(message=message, hint=f"-- env {shlex.join(argv)}")
+        yield problem("command: variable", word=argv[0], words=shlex.join(argv))
     if (name := PurePosixPath(argv[0]).name) in ("sbatch", "qsub", "bsub", "salloc"):
         yield problem("command: submits a job", program=name)
     yield from _launcher_problems(job)
@@ -105,8 +102,7 @@ def _launcher_problems(job: JobLayout) -> Iterator[Problem]:
     found = worker_launchers.find_launcher(request.command.argv)
     if found is None and request.as_ranks:
         where = request.command.config.get(f"{worker_launchers.IN_SCRIPT}.where")
-        hint = f"leave it out there: {where}" if where else "leave it out"
-        yield Problem(message="--as-ranks: the command has no launcher to leave out", hint=hint)
+        yield problem("as-ranks: no launcher", there=f" there: {where}" if where else "")
     found = found or worker_launchers.launcher_in_script(request)
     if found is None:
         return
@@ -122,8 +118,7 @@ def _launcher_problems(job: JobLayout) -> Iterator[Problem]:
 def _without_program(argv: tuple[str, ...], found: worker_launchers.Started) -> Iterator[Problem]:
     """Yield a problem where no word can be a program, not even one behind an option that is not known."""
     if found.launcher.per_node and not found.tail and not any(set("./").intersection(each) for each in argv):
-        command = shlex.join(argv)
-        yield Problem(message=f"{command}: no program is named", hint=f"-- {command} train.py")
+        yield problem("command: no program", words=shlex.join(argv))
 
 
 def script_problems(plan: LaunchPlan, commands: Iterable[ScriptCommand]) -> tuple[Problem, ...]:

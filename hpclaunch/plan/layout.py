@@ -384,17 +384,14 @@ def resolve(request: JobRequest, gpus_per_node: int | None, *, one_node: bool = 
     if per_node is None:
         per_node = max(1, tasks // nodes)
     if nodes * per_node != tasks:
-        raise BadInputError(
-            f"--tasks {tasks} do not fit on {counted(nodes, 'node')} with the same number on each"
-            f" ({nodes} x {per_node} = {nodes * per_node})",
-            f"ask for {counted(nodes * per_node, 'task')}, or set --nodes and --tasks-per-node",
-        )
+        fit, among = nodes * per_node, counted(nodes, "node")
+        values = {"tasks": tasks, "each": per_node, "nodes": nodes, "right": counted(fit, "task")}
+        raise BadInputError.case("tasks: uneven", fit=fit, among=among, **values)
     return nodes, per_node
 
 
 def check_fit(allocation: Allocation, request: JobRequest, nodes: int, tasks_per_node: int) -> None:
     """Refuse what the allocation has no room for, and what only a job in the queue can have."""
-    queue = "--no-here queues the job instead"
     for name, value in (
         ("--after", request.after),
         ("--begin", request.begin),
@@ -402,16 +399,13 @@ def check_fit(allocation: Allocation, request: JobRequest, nodes: int, tasks_per
         ("--max-restarts", request.max_restarts),
     ):
         if value:
-            raise BadInputError(
-                f"{name} is for jobs in the queue, this one runs in {_words(allocation)}", queue
-            )
+            raise BadInputError.case("here: of the queue", name=name, allocation=allocation)
     if nodes > allocation.nodes:
-        raise BadInputError(f"{nodes} nodes requested; {_words(allocation)} has {allocation.nodes}", queue)
+        raise BadInputError.case("here: nodes", nodes=nodes, allocation=allocation)
     cpus = tasks_per_node * (request.cpus_per_task or 1) * request.threads_per_core
     if allocation.cpus_per_node is not None and cpus > allocation.cpus_per_node:
         asked = f"{counted(cpus, 'CPU')} per node requested ({counted(tasks_per_node, 'rank')})"
-        has = f"{_words(allocation)} has {allocation.cpus_per_node}"
-        raise BadInputError(f"{asked}; {has}", f"ask for fewer, or {queue}")
+        raise BadInputError.case("here: CPUs", asked=asked, allocation=allocation)
 
 
 def _words(allocation: Allocation) -> str:

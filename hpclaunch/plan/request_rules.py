@@ -70,11 +70,9 @@ def choose_queue(profile: SiteProfile, named: str | None, nodes: int, walltime_s
             limit = f"up to {queue.max_nodes or 'any number of'} nodes, {queue.max_walltime or 'any time'}"
             return QueueChoice(name=name, queue=queue, reason=f"the first {queue.kind} that fits: {limit}")
         why_not.append(f"{name}: {problem}")
-    raise SiteRuleError(
-        f"no queue of {profile.name} takes {counted(nodes, 'node')} for {format_walltime(walltime_s)}:\n    "
-        + "\n    ".join(why_not),
-        f"ask for fewer nodes or less time, or name one with --partition ({_queue_source(profile)})",
-    )
+    values = {"nodes": counted(nodes, "node"), "time": format_walltime(walltime_s)}
+    values |= {"reasons": "".join(f"\n    {each}" for each in why_not), "source": _queue_source(profile)}
+    raise SiteRuleError.case("site: no queue", profile=profile, **values)
 
 
 def _named_queue(profile: SiteProfile, named: str, nodes: int, walltime_s: int) -> QueueChoice:
@@ -204,10 +202,9 @@ def _check_memory(profile: SiteProfile, given: str, wanted: int) -> None:
     limit = node.memory_request or f"{node.memory_gib}G"
     most = kibibytes(limit)
     if most and wanted > most:
-        raise SiteRuleError(
-            f"{given}: a node of {profile.name} gives {limit} to jobs ({cite(profile, node.source)})",
-            f"ask for at most that, or leave it out{': the job gets it' if node.memory_request else ''}",
-        )
+        gets = ": the job gets it" if node.memory_request else ""
+        values = {"given": given, "limit": limit, "gets": gets, "source": cite(profile, node.source)}
+        raise SiteRuleError.case("site: memory", profile=profile, **values)
 
 
 _AMOUNT = "write a number and K, M, G or T, as in --mem 64G"
@@ -238,18 +235,14 @@ def check_cores(
     if requested > usable:
         reserved = len(topology.cores) - usable
         rule = f"{len(topology.cores)} cores less {reserved} that are reserved" if reserved else "all it has"
-        raise SiteRuleError(
-            f"{counted(requested, 'core')} per node requested ({ranks} x {request.cpus_per_task or 1});"
-            f" a node of {profile.name} gives {usable} to jobs: {rule} ({source})",
-            _at_most(usable, tasks_per_node),
-        )
+        asked = f"{counted(requested, 'core')} per node requested ({ranks} x {request.cpus_per_task or 1})"
+        values = {"asked": asked, "usable": usable, "most": _at_most(usable, tasks_per_node)}
+        raise SiteRuleError.case("site: cores", profile=profile, rule=rule, source=source, **values)
     gpus = tasks_per_node * (request.gpus_per_task or 0)
     if gpus > len(topology.gpus):
-        raise SiteRuleError(
-            f"{counted(gpus, 'GPU')} per node requested ({ranks} x {request.gpus_per_task}); a node of"
-            f" {profile.name} has {len(topology.gpus)} ({source})",
-            "request fewer ranks per node or GPUs per rank",
-        )
+        asked = f"{counted(gpus, 'GPU')} per node requested ({ranks} x {request.gpus_per_task})"
+        has = len(topology.gpus)
+        raise SiteRuleError.case("site: GPUs", profile=profile, asked=asked, has=has, source=source)
 
 
 def _at_most(cores: int, tasks_per_node: int) -> str:

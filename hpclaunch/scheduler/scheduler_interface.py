@@ -345,8 +345,7 @@ class Scheduler(SchedulerData, frozen=True, kw_only=True):
     def header(self, want: Resources) -> tuple[Line, ...]:
         """Return the header's options without sentinels. Raises BadInputError for what none can carry."""
         if want.output and not re.fullmatch(self.file_pattern, want.output):
-            why = f"{want.output!r} cannot stand in a {self.file_rule}"
-            raise BadInputError(why, "set XDG_STATE_HOME to a folder with a plain name")
+            raise BadInputError.case("header: output", want=want, rule=self.file_rule)
         quoted = shlex.quote if self.quotes else str
         values: dict[str, object] = {
             **msgspec.structs.asdict(want),

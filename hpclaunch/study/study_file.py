@@ -148,8 +148,7 @@ def wanted_study(
     study = load_study(name)
     known = msgspec.to_builtins(study)
     if different := [key for key, value in what.items() if known[key] != value]:
-        problem = f"the study {name} exists with other settings: {', '.join(different)}"
-        raise BadInputError(problem, "give this one another --name")
+        raise BadInputError.case("study: exists", name=name, different=", ".join(different))
     return msgspec.structs.replace(with_more_points(study, points), **limits)
 
 

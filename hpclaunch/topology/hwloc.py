@@ -146,8 +146,7 @@ def _cpuset(obj: _Object, key: str, origin: str) -> CpuSet:
     digits = [group.removeprefix("0x") for group in groups]
     right = all(re.fullmatch(r"[0-9a-fA-F]{0,8}", group) for group in digits)
     if not right or len(groups) > (MAX_CPU + 1) // 32:
-        found = f"{origin}, line {obj.line}: {key} {shorten(text)} is not a CPU set"
-        raise BadInputError(found, "sets look like 0x0000ffff,,0x1")
+        raise BadInputError.case("capture: hwloc", origin=origin, obj=obj, key=key, text=shorten(text))
     value = int("".join(group.rjust(8, "0") for group in digits) or "0", 16)
     bits = bin(value)[:1:-1]
     return frozenset(i for i, bit in enumerate(bits) if bit == "1")

@@ -75,12 +75,14 @@ def prepared(ported: Ported) -> Prepared:
 def rendered_port(ported: Ported, target: SiteProfile) -> tuple[Ported, str]:
     """Return the script, as ``submit --file job.yaml --dry-run`` prints it, and the port with its faults.
 
-    An error or a warning about the new script is something to do. Raises BadInputError where no script can be
-    written.
+    An error or a warning about the new script is something to do, and an array that the queue may refuse.
+    Raises BadInputError where no script can be written.
     """
-    script = dry_run(prepared(ported))[1]
+    plan, script = dry_run(prepared(ported))
+    refused = [text for text in plan.warnings if text.startswith("array: ")]
     named = "\n".join(ported.to_do)
     found = [one for one in find_faults(script, target) if one.severity != "note"]
     found = [one for one in found if one.rule != "placeholder" or one.message.split(" is ")[0] not in named]
     said = (f"line {one.line or 1} of the new script: {one.message} ({one.rule})" for one in found)
-    return msgspec.structs.replace(ported, to_do=(*ported.to_do, *dict.fromkeys(said))), script
+    to_do = (*ported.to_do, *refused, *dict.fromkeys(said))
+    return msgspec.structs.replace(ported, to_do=to_do), script

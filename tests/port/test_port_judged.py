@@ -1038,3 +1038,10 @@ def test_an_item_by_the_index_stays_in_quotes() -> None:
     head = f"{NO_GPUS}#SBATCH --array=0-8\nL=(a b c)\nM=${{L[$((SLURM_ARRAY_TASK_ID / 3))]}}\n"
     text = 'exec ./a "$(items=(a b c); echo "${items[$HPCLAUNCH_ARRAY_INDEX / 3]}")"'
     assert port(f"{head}srun ./a $M\n", None, "polaris").settings["command"] == ("bash", "-c", text)
+
+
+def test_an_array_larger_than_the_queue_takes_is_to_be_split() -> None:
+    lines = "#SBATCH --array=0-{}\n#SBATCH -N 1 --ntasks-per-node=8 --gpus-per-node=8 -t 10\nsrun ./a\n"
+    few, many = (to_do("#!/bin/bash\n" + lines.format(last), None, "lumi-g") for last in (99, 999))
+    said = "array: 1000 jobs, and standard-g takes 210 of one user"
+    assert (said in few, said in many) == (False, True)

@@ -20,13 +20,11 @@ from hpclaunch.check.judge_node import least, parse_lustre_quota
 from hpclaunch.errors import BadInputError, RefusedError, case_texts
 from hpclaunch.host.host_interface import Host
 from hpclaunch.json_document import Document
+from hpclaunch.package_data import package_constants
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_scheduler
 
-SMALL_BYTES = 1 << 20
-"""Smaller files are small ones (wiki.lustre.org, Lustre Striping Best Practices)."""
-LARGE_BYTES = 1 << 30
-"""Larger ones are large (the same page)."""
+LIMIT = package_constants("check/limits.yaml", "io")
 
 
 class Census(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,13 +79,10 @@ def _count_folder(path: str, sums: dict[str, Any]) -> list[str]:
 def _count_file(path: str, size: int, sums: dict[str, Any]) -> None:
     sums["files"] += 1
     sums["bytes"] += size
-    sums["small_files"] += size < SMALL_BYTES
-    sums["large_files"] += size > LARGE_BYTES
+    sums["small_files"] += size < LIMIT.small_bytes
+    sums["large_files"] += size > LIMIT.large_bytes
     if size > sums["largest_bytes"] or sums["largest"] is None:
         sums["largest_bytes"], sums["largest"] = size, path
-
-
-_TOOL_LIMIT_S = 20.0
 
 
 class Stripes(msgspec.Struct, frozen=True, kw_only=True):
@@ -224,21 +219,10 @@ def _lustre_quotas(host: Host, folder: str) -> list[tuple[int | None, int | None
 def _lfs(host: Host, *argv: str) -> str:
     """The output of ``lfs``; empty where there is none, or it fails."""
     try:
-        answer = host.run(("lfs", *argv), timeout_s=_TOOL_LIMIT_S)
+        answer = host.run(("lfs", *argv), timeout_s=LIMIT.tool_limit_s)
     except RefusedError:
         return ""
     return answer.stdout if answer.exit_code == 0 else ""
-
-
-_GUIDE = "https://docs.cscs.ch/guides/storage/"
-"""Has what holds on every machine."""
-MANY_FILES = 10_000
-"""From here on the files are many: opening each costs the metadata server several messages."""
-_LOCAL_TYPES = ("ext4", "ext3", "xfs", "btrfs", "zfs", "tmpfs", "overlay", "ramfs")
-_MEMORY_TYPES = ("tmpfs", "ramfs")
-_ROOM_FACTOR = 1.05
-_SHARD_BYTES = 4 << 30
-"""From here on a copy of all data in each rank's memory is too much on many nodes."""
 
 
 class Advice(msgspec.Struct, frozen=True, kw_only=True):
@@ -266,13 +250,13 @@ def advise_io(facts: IoFacts) -> list[Advice]:
 
 def is_local(facts: IoFacts) -> bool:
     """Whether the data are on a disk or in memory of this machine, and a job here reads them."""
-    return facts.file_system in _LOCAL_TYPES and facts.local.where == "this machine"
+    return facts.file_system in LIMIT.local_types and facts.local.where == "this machine"
 
 
 def has_many_small_files(facts: IoFacts) -> bool:
     """Whether there are many files, most of them small."""
     census = facts.census
-    return census.files >= MANY_FILES and census.small_files > census.files / 2
+    return census.files >= LIMIT.many_files and census.small_files > census.files / 2
 
 
 def _cases(facts: IoFacts) -> Iterator[str]:
@@ -294,12 +278,12 @@ def _large(facts: IoFacts) -> Iterator[str]:
     if census.large_files and _stripes(facts.largest_stripes) == 1:
         yield "stripe: large files"
     # Node-local copies pay where files are read more than once, as in every epoch.
-    fits = local.free_bytes is None or local.free_bytes >= census.bytes * _ROOM_FACTOR
+    fits = local.free_bytes is None or local.free_bytes >= census.bytes * LIMIT.room_factor
     if not is_local(facts) and census.complete and fits:
-        in_memory = local.kind in ("none", *_MEMORY_TYPES)
-        much = "stage: too much" if census.bytes >= _SHARD_BYTES else "stage: little memory"
+        in_memory = local.kind in ("none", *LIMIT.memory_types)
+        much = "stage: too much" if census.bytes >= LIMIT.shard_bytes else "stage: little memory"
         yield much if in_memory else "stage: on disk"
-    if census.bytes >= _SHARD_BYTES:
+    if census.bytes >= LIMIT.shard_bytes:
         yield "shard"
 
 
@@ -334,5 +318,5 @@ def _values(facts: IoFacts) -> dict[str, Any]:
         "large": counted(census.large_files, "file", spec=","),
         "largest": format_bytes(census.largest_bytes),
         "advised": f"; {facts.site} advises: {facts.site_striping}" if facts.site_striping else "",
-        "guide": _GUIDE + (f", not {facts.site}'s own, which is not known here" if facts.site else ""),
+        "guide": LIMIT.guide + (f", not {facts.site}'s own, which is not known here" if facts.site else ""),
     }

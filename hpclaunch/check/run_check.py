@@ -27,7 +27,7 @@ from hpclaunch.check.requirements import (
 )
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host
-from hpclaunch.package_data import resource_dir
+from hpclaunch.package_data import package_constants, resource_dir
 from hpclaunch.remote.probe import IMPORT_LIMIT_S
 from hpclaunch.scheduler.job_header import Launch, Line
 from hpclaunch.scheduler.registry import THIS_MACHINE, get_scheduler
@@ -36,16 +36,7 @@ from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 from hpclaunch.software.software_lines import environment_lines, site_variables, wrap_command
 
 _KNOWN_SUMS = resource_dir("remote") / "known_sums.py"
-_SIZES = (4096, 1 << 20, 1 << 24)
-_RANKS_HERE = 2
-_LONGEST_TMPDIR = 40
-"""Characters: below a longer one the path of a socket of mpiexec passes 107 bytes (man 7 unix)."""
-# These may be unknown (a login node has no GPUs and starts no ranks) but not missing.
-_MUST_NOT_BE_MISSING = (
-    "environment", "python", "imports", "versions", "gpu-arch", "mpi-plugin", "mpi-library", "mpi-launch",
-    "horovod-launch", "gpus", "fabric-plugin", "clock",
-)  # fmt: skip
-_TESTS = ("environment", "allreduce", "space", "inodes", "nodes")
+_RUN = package_constants("check/limits.yaml", "run")
 
 
 class CheckRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,7 +92,7 @@ def judge(request: CheckRequest, checks: tuple[Check, ...]) -> Report:
 
     With ``--require`` only the named checks and the requested tests decide.
     """
-    strict = _TESTS if request.require else (*_MUST_NOT_BE_MISSING, *_TESTS)
+    strict = _RUN.tests if request.require else (*_RUN.must_not_be_missing, *_RUN.tests)
     found = make_report(checks, requirements(request))
     wrong = any(check.status == "missing" and check.name in strict for check in found.checks)
     return msgspec.structs.replace(found, ok=found.ok and not wrong)
@@ -113,7 +104,7 @@ def run_check(host: Host, request: CheckRequest, environ: Mapping[str, str] = os
     if place.launcher[:1] != ("mpiexec",):
         return _check_at(place, request)
     base = tempfile.gettempdir()
-    short = base if len(base) <= _LONGEST_TMPDIR else "/tmp"  # noqa: S108  (a new folder, 0700)
+    short = base if len(base) <= _RUN.longest_tmpdir else "/tmp"  # noqa: S108  (a new folder, 0700)
     with tempfile.TemporaryDirectory(prefix="hpclaunch-mpi.", dir=short) as folder:
         # a new folder for the session files, for the reason that remote/mpi_session.sh has
         names = ("PRTE_MCA_prte_tmpdir_base", "OMPI_MCA_orte_tmpdir_base")
@@ -185,7 +176,7 @@ def _launcher(request: CheckRequest, environ: Mapping[str, str]) -> tuple[gather
     if request.without_ranks:
         return (), 0, None
     if profile is None or site_scheduler(profile).starts_at_once:
-        return ("mpiexec", "-n", str(_RANKS_HERE)), _RANKS_HERE, None
+        return ("mpiexec", "-n", str(_RUN.ranks_here)), _RUN.ranks_here, None
     inside = site_scheduler(profile).inside_variable
     if inside is not None and inside not in environ:
         return (), 0, f"no ranks were started: this is not a job ({inside} is not set)"
@@ -196,7 +187,7 @@ def _launcher(request: CheckRequest, environ: Mapping[str, str]) -> tuple[gather
 def _ranks_per_node(request: CheckRequest, profile: SiteProfile) -> int:
     """Return one rank per GPU; without GPUs one per node, and two on a single node."""
     gpus = len(profile.node.gpus) if profile.node else 0
-    return gpus or (_RANKS_HERE if (request.nodes or 1) == 1 else 1)
+    return gpus or (_RUN.ranks_here if (request.nodes or 1) == 1 else 1)
 
 
 def _job_launcher(
@@ -249,7 +240,7 @@ def _launch(
 
 def _known_sums(place: gather.Place, request: CheckRequest, frameworks: tuple[str, ...]) -> gather.Argv:
     """Return the allreduce test: through Horovod for torch if it works, as gradients go, else through MPI."""
-    sizes = set(_SIZES)
+    sizes = set(_RUN.sizes)
     if request.profile is not None:
         sizes |= {figure.message_bytes for figure in request.profile.fabric.allreduce}
     text = _KNOWN_SUMS.read_text(encoding="utf-8")

@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Meta
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.package_data import text_beside
+from hpclaunch.package_data import package_constants, text_beside
 from hpclaunch.site.validate import show_keys, to_struct
 from hpclaunch.site.yaml_tree import Tree
 
@@ -30,6 +30,9 @@ Kind = Literal[
 Count = Annotated[int, Meta(ge=1, le=1 << 40, description="a whole number, at least 1")]
 Padding = Annotated[int, Meta(ge=0, le=1 << 20, description="a whole number, at least 0")]
 Shape = tuple[int, ...]
+
+
+_KINDS = package_constants("scaling/constants.yaml", "models")
 
 
 class _Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -276,12 +279,6 @@ def _layers(rows: tuple[Row, ...], sample: Shape, tree: Tree, key: str) -> tuple
     return tuple(layers)
 
 
-_SAVES_INPUT = (
-    "conv", "linear", "gelu", "batchnorm", "layernorm", "rmsnorm", "maxpool", "elementwise", "attention",
-    "multiply",
-)  # fmt: skip
-
-
 def _saved_tensors(row: Row, inputs: tuple[str, ...]) -> tuple[str, ...]:
     """Return the layers whose outputs autograd stores for this one."""
     if row.kind in ("relu", "softmax"):
@@ -289,7 +286,7 @@ def _saved_tensors(row: Row, inputs: tuple[str, ...]) -> tuple[str, ...]:
     if row.kind == "attention" and row.flash:
         return (*inputs, row.name)
     pooled = row.kind == "avgpool" and set(row.size) != {1}  # pooling to one element is a mean
-    return inputs if row.kind in _SAVES_INPUT or pooled else ()
+    return inputs if row.kind in _KINDS.saves_input or pooled else ()
 
 
 def _saved_besides(row: Row, layer: Layer, shape: Shape) -> list[Saved]:
@@ -362,17 +359,12 @@ def _shape(row: Row, inputs: list[Shape]) -> Shape:
     same = [other[1:] if row.kind == "concat" else other for other in inputs]
     if row.kind in ("add", "multiply", "concat") and any(other != same[0] for other in same):
         raise ValueError(f"its inputs have the shapes {', '.join(map(str, inputs))}")
-    for key in _NEEDED.get(row.kind, ()):
+    for key in _KINDS.needed.get(row.kind, ()):
         if getattr(row, key) is None:
             raise ValueError(f"it lacks {key}")
     change = _SHAPES.get(row.kind)
     return change(row, inputs) if change else shape
 
-
-_NEEDED = {
-    **{"linear": ("outputs",), "conv": ("filters",), "attention": ("heads",), "positions": ("vocabulary",)},
-    "embedding": ("outputs", "vocabulary"),
-}
 
 _SHAPES: dict[str, Callable[[Row, list[Shape]], Shape]] = {
     "flatten": lambda _, inputs: (math.prod(inputs[0]),),

@@ -105,11 +105,6 @@ def recipes() -> dict[str, tuple[Recipe, ...]]:
     return msgspec.convert(table, dict[str, tuple[Recipe, ...]])
 
 
-OPEN_MPI = {
-    "2022a": "4.1.4", "2022b": "4.1.4", "2023a": "4.1.5", "2023b": "4.1.6", "2024a": "5.0.3",
-    "2025a": "5.0.7", "2025b": "5.0.8",
-}  # fmt: skip
-"""Generation of foss and gompi -> its Open MPI (gompi-*.eb of ``RELEASE``)."""
 EULAS = ("CUDA", "cuDNN")
 """Whose licences ``eb`` asks for where a recipe has CUDA (easyblocks cuda.py and cudnn.py, 5.4.1)."""
 
@@ -131,8 +126,9 @@ def provided(recipe: Recipe) -> dict[str, str]:
             versions[key] = found[1].rstrip(".")
     if parsed.cuda:
         versions["cuda"] = parsed.cuda
-    if (generation := parsed.toolchain_version) in OPEN_MPI and parsed.toolchain in ("foss", "gompi"):
-        versions["mpi"] = f"Open MPI {OPEN_MPI[generation]}"
+    known = package_table("software/install_recipes.yaml")["open_mpi"]
+    if (generation := parsed.toolchain_version) in known and parsed.toolchain in ("foss", "gompi"):
+        versions["mpi"] = f"Open MPI {known[generation]}"
     return {**versions, **recipe.provides}
 
 

@@ -13,11 +13,6 @@ VERSION = "0.28.1"
 FRAMEWORKS = ("tensorflow", "pytorch", "mxnet")
 CXX17_FROM_TORCH = (2, 1)
 """From this version on torch's headers need C++17; the release sets C++14 (horovod PR 3998, unreleased)."""
-DOCUMENTED_GPU_BUILDS = {
-    "cuda": ((12, 4), "https://docs.alcf.anl.gov/polaris/data-science/python/, conda/2024-04-29"),
-    "rocm": ((6, 2), "LUMI's image of TensorFlow 2.16.1 with Horovod, ROCm 6.2.0"),
-}
-"""Newest CUDA and ROCm with which somebody documents a build of 0.28.1, and where."""
 TESTED_TENSORFLOW = (2, 12)
 """The newest TensorFlow that 0.28 was tested with (Horovod's CI matrix)."""
 

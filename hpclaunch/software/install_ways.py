@@ -217,11 +217,11 @@ def _for_gpus_of_horovod(vendor: str, versions: dict[str, str]) -> str | None:
     kit = {"nvidia": "cuda", "amd": "rocm"}.get(vendor)
     if kit is None:
         return f"no build of Horovod for {vendor} GPUs is known"
-    newest, where = horovod_facts.DOCUMENTED_GPU_BUILDS[kit]
+    newest, where = package_table("software/install_recipes.yaml")["documented_gpu_builds"][kit]
     have = version_numbers(versions.get(kit, ""))
     if not have:
         return f"which {kit} is in it is not documented, and Horovod is compiled with one"
-    if have[: len(newest)] <= newest:
+    if [*have[: len(newest)]] <= newest:
         return None
     listed = f"the newest is {'.'.join(map(str, newest))} ({where})"
     return f"no build of Horovod with {kit} {versions[kit]} is documented; {listed}"

@@ -5,15 +5,12 @@ from dataclasses import dataclass
 from statistics import fmean, median
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.package_data import package_constants
 from hpclaunch.timeline.late_ranks import deviation
 from hpclaunch.timeline.rank_trace import COLUMNS, PHASES, RankTrace, bus_factor
 from hpclaunch.timeline.read_timeline import TimelineFile
 
-FIRST_TIMES = 2.0
-"""A step at the beginning is one of the first ones, which are set apart, if it takes this many times the
-median."""
-FIRST_SHARE = 0.1
-"""Of the steps, which are set apart at most."""
+LIMIT = package_constants("timeline/limits.yaml", "jobs")
 
 
 @dataclass(frozen=True)
@@ -138,8 +135,8 @@ def _first_steps(times: Sequence[float]) -> int:
     """Return how many steps at the beginning are set apart: those that are much longer than the median."""
     if len(times) < 3:
         return 0
-    longest = FIRST_TIMES * median(times)
-    most = max(1, int(FIRST_SHARE * len(times)))
+    longest = LIMIT.first_times * median(times)
+    most = max(1, int(LIMIT.first_share * len(times)))
     return next((number for number in range(most) if times[number] <= longest), most)
 
 

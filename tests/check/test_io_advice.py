@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from hpclaunch.check.io_facts import (
-    MANY_FILES,
+    LIMIT,
     Census,
     IoFacts,
     LocalStorage,
@@ -140,7 +140,7 @@ def test_many_small_files_are_packed_and_staged() -> None:
         "stage": ("hpclaunch submit --stage /d ...",),
         "shard": ("hpclaunch submit ... mnist -- --reading shard",),
     }
-    few = msgspec_replace(MANY_SMALL, files=MANY_FILES - 1, small_files=MANY_FILES - 1)
+    few = msgspec_replace(MANY_SMALL, files=LIMIT.many_files - 1, small_files=LIMIT.many_files - 1)
     assert "pack" not in commands(facts(census=few))
 
 

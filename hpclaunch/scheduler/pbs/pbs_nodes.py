@@ -10,21 +10,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from hpclaunch.command_result import CommandResult
+from hpclaunch.package_data import package_constants
 from hpclaunch.scheduler.cluster_facts import ClusterFacts, NodeGpus, NodeKind, QueueFacts, json_facts
 from hpclaunch.scheduler.pbs.pbs_directives import pbs_bytes, pbs_time_s
 from hpclaunch.walltime import format_walltime
 
-_OUT = {
-    *("down", "initializing", "maintenance", "offline", "provisioning", "sleep", "stale", "state-unknown"),
-    *("unknown", "unresolvable", "wait-provisioning"),
-}
-_ASKED = {"server": "qstat -B -f -F json", "nodes": "pbsnodes -a -F json", "queues": "qstat -Q -f -F json"}
+_NODES = package_constants("scheduler/nodes.yaml", "pbs")
 _Attributes = Mapping[str, Any]
 
 
 def parse_facts(answers: Mapping[str, CommandResult]) -> ClusterFacts:
     """Return what these answers to ``facts_commands`` say. Raises RefusedError with PBS' own words."""
-    return json_facts(answers, _ASKED, _facts, "PBS describes its nodes")
+    return json_facts(answers, _NODES.asked, _facts, "PBS describes its nodes")
 
 
 def _facts(said: Mapping[str, _Attributes]) -> ClusterFacts:
@@ -60,7 +57,7 @@ def _hosts(vnodes: Iterable[_Attributes]) -> Iterator[dict[str, Any]]:
         one["ncpus"] += int(has.get("ncpus", 0))
         one["ngpus"] += int(has.get("ngpus", 0))
         one["mem"] += pbs_bytes(has.get("mem", 0)) or 0
-        one["out"] |= not _OUT.isdisjoint(str(vnode.get("state", "unknown")).lower().split(","))
+        one["out"] |= not {*str(vnode.get("state", "unknown")).lower().split(",")}.isdisjoint(_NODES.out)
     return (node for node in found.values() if node["ncpus"])
 
 

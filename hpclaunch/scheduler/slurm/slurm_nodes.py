@@ -11,21 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
+from hpclaunch.package_data import package_constants
 from hpclaunch.scheduler.cluster_facts import ClusterFacts, NodeGpus, NodeKind, QueueFacts
 
 _WALLTIME = re.compile(r"(\d+-)?\d+:\d\d:\d\d")
 _PAIR = re.compile(r"([A-Za-z]\w*)=(\S*)")
 _GPU = re.compile(r"gpu(?::(?P<type>[^:(),]*[^:(),\d][^:(),]*))?(?::no_consume)?:(?P<count>\d+)(?:\(.*\))?")
-_OUT = {
-    *("DOWN", "DRAIN", "DRAINED", "DRAINING", "FAIL", "FAILING", "FUTURE", "ERROR", "UNKNOWN"),
-    "NOT_RESPONDING",
-}
-_OWN = re.compile(
-    r"\b(?:NodeName|NodeAddr|NodeHostName|CPUAlloc|CPULoad|AllocMem|FreeMem|State|BootTime|SlurmdStartTime|LastBusyTime"
-    r"|ResumeAfterTime|AllocTRES|CurrentWatts|AveWatts|CapWatts|ExtSensors\w+|Owner|Weight|Port|GresUsed"
-    r"|AvailableFeatures|ActiveFeatures|RealMemory|CfgTRES|OS|Version|Comment|Extra|Reason)=.*?(?=\s+[A-Z]\w*=|$)"
-)
-"""Fields that differ from node to node of one kind."""
+_NODES = package_constants("scheduler/nodes.yaml", "slurm")
+_OWN = re.compile(rf"\b(?:{'|'.join(_NODES.own)})=.*?(?=\s+[A-Z]\w*=|$)")
 COUNT = "HpclaunchNodes"
 """Key of the number of nodes that a line stands for."""
 _Row = dict[str, str]
@@ -134,7 +127,7 @@ def _node(row: _Row) -> NodeKind:
     return NodeKind(
         example=row["NodeName"],
         nodes=count,
-        in_service=0 if "*" in state or not _OUT.isdisjoint(state.split("+")) else count,
+        in_service=0 if "*" in state or not {*state.split("+")}.isdisjoint(_NODES.out) else count,
         queues=dict.fromkeys(_queues_of(row), count),
         sockets=sockets,
         cores=cores,

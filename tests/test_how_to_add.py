@@ -127,7 +127,7 @@ from collections.abc import Sequence
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
 from hpclaunch.scheduler.job_header import HeaderRow
-from hpclaunch.scheduler.job_header import Launch, Launcher
+from hpclaunch.scheduler.launcher import Launch, Launcher
 from hpclaunch.scheduler.scheduler_interface import JobStatus, Scheduler
 
 

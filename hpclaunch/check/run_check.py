@@ -29,7 +29,8 @@ from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host
 from hpclaunch.package_data import package_constants, resource_dir
 from hpclaunch.remote.probe import IMPORT_LIMIT_S
-from hpclaunch.scheduler.job_header import Launch, Line
+from hpclaunch.scheduler.job_header import Line
+from hpclaunch.scheduler.launcher import Launch
 from hpclaunch.scheduler.registry import THIS_MACHINE, get_scheduler
 from hpclaunch.site.schema import Environment, SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hpclaunch.cli._jobs import goes_on, named
 from hpclaunch.cli._options import check_picture_name, options
-from hpclaunch.cli._terminal import echo_text, goes_on, named, print_document, terminal_width, write_picture
+from hpclaunch.cli._terminal import echo_text, print_document, terminal_width, write_picture
 from hpclaunch.errors import EXIT_FAILED, BadInputError
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hpclaunch.cli._jobs import act, named_or_all
 from hpclaunch.cli._options import options
-from hpclaunch.cli._terminal import act, named_or_all
 from hpclaunch.errors import EXIT_REFUSED, RefusedError
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ def command(ctx: click.Context) -> None:
 
 def _programs() -> Iterator[Check]:
     from hpclaunch.job.start_job import versions
-    from hpclaunch.software.script_lines import RUNTIMES
+    from hpclaunch.software.containers import RUNTIMES
 
     here = versions()
     ours = [f"{name} {here[name]}" for name in ("hpclaunch", "commit", "numpy", "mpi4py") if name in here]

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hpclaunch.cli._jobs import age, chosen, shown_state
 from hpclaunch.cli._options import options, wants_document
-from hpclaunch.cli._terminal import age, chosen, print_document, shown_state, terminal_table
+from hpclaunch.cli._terminal import print_document, terminal_table
 from hpclaunch.text_table import to_stderr
 
 if TYPE_CHECKING:

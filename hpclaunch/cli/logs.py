@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from hpclaunch.amounts import counted
+from hpclaunch.cli._jobs import goes_on, named
 from hpclaunch.cli._options import options, wants_document
-from hpclaunch.cli._terminal import JobOutput, for_reader, goes_on, named, printed
+from hpclaunch.cli._terminal import JobOutput, for_reader, printed
 from hpclaunch.errors import BadInputError
 from hpclaunch.text_table import to_stderr
 

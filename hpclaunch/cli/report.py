@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from hpclaunch.amounts import counted
+from hpclaunch.cli._jobs import named, up_to_date
 from hpclaunch.cli._options import options
-from hpclaunch.cli._terminal import named, show, up_to_date
+from hpclaunch.cli._terminal import show
 from hpclaunch.errors import BadInputError
 
 if TYPE_CHECKING:

@@ -2,8 +2,9 @@
 
 import click
 
+from hpclaunch.cli._jobs import named, up_to_date
 from hpclaunch.cli._options import options
-from hpclaunch.cli._terminal import named, printed, up_to_date
+from hpclaunch.cli._terminal import printed
 from hpclaunch.errors import RefusedError
 from hpclaunch.text_table import printable
 

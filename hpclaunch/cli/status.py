@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import click
 
 from hpclaunch.amounts import counted
+from hpclaunch.cli._jobs import named, shown_state, up_to_date
 from hpclaunch.cli._options import is_asked, options, wants_document
-from hpclaunch.cli._terminal import named, print_document, shown_state, terminal_table, up_to_date
+from hpclaunch.cli._terminal import print_document, terminal_table
 from hpclaunch.walltime import format_walltime
 
 if TYPE_CHECKING:

@@ -131,7 +131,7 @@ def settings_table(settings: tuple[Setting, ...], *, err: bool = False) -> str:
 def run(prepared: Prepared, *, wait: bool, test_first: bool) -> int:
     """Submit, wait if requested, report; return the exit code of the command."""
     from hpclaunch.api import Job
-    from hpclaunch.cli._terminal import goes_on
+    from hpclaunch.cli._jobs import goes_on
     from hpclaunch.job.job_documents import SubmittedJobDocument, job_document
 
     job, result = Job.of(prepared, to_stderr), None

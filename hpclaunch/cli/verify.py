@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hpclaunch.cli._jobs import named
 from hpclaunch.cli._options import check_picture_name, options, refuse_mixtures
-from hpclaunch.cli._terminal import echo_text, named, printed, terminal_table, terminal_width, write_picture
+from hpclaunch.cli._terminal import echo_text, printed, terminal_table, terminal_width, write_picture
 from hpclaunch.errors import EXIT_FAILED, BadInputError, note_text
 from hpclaunch.text_table import printable
 

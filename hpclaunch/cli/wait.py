@@ -2,8 +2,9 @@
 
 import click
 
+from hpclaunch.cli._jobs import goes_on, named, up_to_date
 from hpclaunch.cli._options import options, wants_document
-from hpclaunch.cli._terminal import goes_on, named, printed, up_to_date
+from hpclaunch.cli._terminal import printed
 from hpclaunch.errors import EXIT_FAILED
 from hpclaunch.text_table import printable
 

@@ -10,7 +10,7 @@ from hpclaunch.plan.script_commands import program_at
 from hpclaunch.scheduler.directive_reader import name_set
 from hpclaunch.shell import launcher_options
 from hpclaunch.shell.shell_syntax import Command, Part, Word
-from hpclaunch.software.script_lines import RUNTIMES
+from hpclaunch.software.containers import RUNTIMES
 
 LAUNCHERS = name_set(TABLE["launchers"])
 _SRUN = launcher_options.LAUNCHER_OPTIONS["srun"]

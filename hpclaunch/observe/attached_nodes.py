@@ -14,7 +14,7 @@ from hpclaunch.host.host_interface import Host
 from hpclaunch.package_data import resource_dir
 from hpclaunch.remote.look import MARK
 from hpclaunch.remote.roll_call import whole_answers
-from hpclaunch.scheduler.job_header import Launcher
+from hpclaunch.scheduler.launcher import Launcher
 from hpclaunch.scheduler.scheduler_interface import Attach, RunningJob, Scheduler
 
 _LIMIT_S = 120.0

@@ -17,10 +17,12 @@ from hpclaunch.plan.program import MPI
 from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.script_commands import inner_words, option_values
 from hpclaunch.plan.worker_launchers import DEEPSPEED
-from hpclaunch.scheduler.job_header import Line, Mpiexec
+from hpclaunch.scheduler.job_header import Line
+from hpclaunch.scheduler.launcher import Mpiexec
 from hpclaunch.site.schema import Environment, FabricPlugin, SiteProfile
 from hpclaunch.site.site_scheduler import cite, site_launcher
-from hpclaunch.software.script_lines import WIDTH, facts_of, is_guessed, line, literal
+from hpclaunch.software.containers import facts_of, is_guessed
+from hpclaunch.software.script_lines import WIDTH, line, literal
 
 FOUND = "found: "
 """How the origin of a framework begins that the program itself shows."""

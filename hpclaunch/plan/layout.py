@@ -21,7 +21,8 @@ from hpclaunch.plan.request import JobRequest, Problem, Setting
 from hpclaunch.plan.request_rules import QueueChoice, array_indices, kibibytes
 from hpclaunch.plan.script_commands import ScriptCommand
 from hpclaunch.plan.worker_launchers import Started
-from hpclaunch.scheduler.job_header import Launcher, Line
+from hpclaunch.scheduler.job_header import Line
+from hpclaunch.scheduler.launcher import Launcher
 from hpclaunch.scheduler.scheduler_interface import Allocation, Scheduler
 from hpclaunch.site.schema import Billing, FrameworkCores, Node, SiteProfile
 from hpclaunch.site.site_scheduler import source_of

@@ -19,7 +19,8 @@ from hpclaunch.plan.request import JobRequest
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
-from hpclaunch.software.script_lines import launch_options, literal
+from hpclaunch.software.containers import launch_options
+from hpclaunch.software.script_lines import literal
 from hpclaunch.software.software_lines import wrap_command
 
 PROBE = "probe.py"

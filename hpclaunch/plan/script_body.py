@@ -20,10 +20,12 @@ from hpclaunch.plan.request import JobRequest
 from hpclaunch.plan.software_choice import offer_of, reason_of
 from hpclaunch.plan.startup_plan import NODES, has_timeline, startup_lines, timeline_words
 from hpclaunch.plan.worker_launchers import ACCELERATE, DEEPSPEED, TORCHRUN, Started, rank_command
-from hpclaunch.scheduler.job_header import Launch, Line
+from hpclaunch.scheduler.job_header import Line
+from hpclaunch.scheduler.launcher import Launch
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher
-from hpclaunch.software.script_lines import continued, launch_options, line, literal, word
+from hpclaunch.software.containers import launch_options
+from hpclaunch.software.script_lines import continued, line, literal, word
 from hpclaunch.software.software_lines import environment_lines, site_variables, wrap_command
 
 

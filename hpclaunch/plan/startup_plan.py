@@ -9,7 +9,8 @@ from hpclaunch.plan.layout import JobLayout
 from hpclaunch.plan.program import option_against_startup, python_target
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.scheduler.job_header import Line
-from hpclaunch.software.script_lines import RUNTIMES, line, runtime_of
+from hpclaunch.software.containers import RUNTIMES, runtime_of
+from hpclaunch.software.script_lines import line
 
 STARTUP = "startup"
 """Folder of the job's files that Python finds its start-up file in."""

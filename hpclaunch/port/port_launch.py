@@ -24,7 +24,7 @@ from hpclaunch.port.ported_command import PortedCommand, by_name, inner_launcher
 from hpclaunch.port.written_script import Written, find_written, here_document, read_written, text_of_shell
 from hpclaunch.shell.launcher_options import LAUNCHER_OPTIONS, Size
 from hpclaunch.shell.shell_syntax import Part, Redirect, Word, variable_name
-from hpclaunch.software.script_lines import RUNTIMES
+from hpclaunch.software.containers import RUNTIMES
 
 
 def launches_of(port: Port) -> list[Launch]:

@@ -50,7 +50,7 @@ from hpclaunch.scheduler.directive_readers import READERS, SUBMIT_COMMANDS, read
 from hpclaunch.scheduler.job_header import PLAIN_WORD
 from hpclaunch.site.schema import JobContainer, SiteProfile
 from hpclaunch.site.site_scheduler import site_scheduler
-from hpclaunch.software.script_lines import RUNTIMES, undocumented
+from hpclaunch.software.containers import RUNTIMES, undocumented
 from hpclaunch.text_table import printable
 from hpclaunch.walltime import format_walltime
 

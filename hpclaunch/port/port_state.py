@@ -13,7 +13,7 @@ from hpclaunch.port.job_sizes import SourceSizes, TargetQueue, TargetSizes
 from hpclaunch.port.line_report import Fate, Verdict
 from hpclaunch.port.ported_command import PortedCommand
 from hpclaunch.scheduler.directive_reader import DirectiveReader, Fact, Given, RequestedResources
-from hpclaunch.scheduler.job_header import Launcher
+from hpclaunch.scheduler.launcher import Launcher
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.shell.shell_syntax import Command
 from hpclaunch.site.schema import SiteProfile

@@ -17,8 +17,8 @@ from hpclaunch.port.foreign_values import WORDS, Value, shell_word, texts_of
 from hpclaunch.port.line_report import task
 from hpclaunch.scheduler.directive_reader import whole_number
 from hpclaunch.site.schema import Environment, JobContainer
+from hpclaunch.software.containers import RUNTIMES, Runtime
 from hpclaunch.software.contradictions import unusable
-from hpclaunch.software.script_lines import RUNTIMES, Runtime
 
 FILL_IN = "FILL_IN"
 """Begins a text that the user must replace."""

@@ -17,7 +17,8 @@ from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.module_facts import loaded_modules
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_scheduler
-from hpclaunch.software.script_lines import RUNTIMES, word
+from hpclaunch.software.containers import RUNTIMES
+from hpclaunch.software.script_lines import word
 from hpclaunch.topology.source_kinds import SOURCE_KINDS
 
 

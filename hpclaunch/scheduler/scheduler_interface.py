@@ -13,7 +13,8 @@ from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.package_data import text_beside
 from hpclaunch.scheduler.cluster_facts import ClusterFacts, merged_kinds
-from hpclaunch.scheduler.job_header import HeaderRow, Launcher, Line, Resources
+from hpclaunch.scheduler.job_header import HeaderRow, Line, Resources
+from hpclaunch.scheduler.launcher import Launcher
 from hpclaunch.walltime import format_walltime
 
 if TYPE_CHECKING:

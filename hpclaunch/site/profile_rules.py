@@ -8,7 +8,8 @@ import msgspec
 
 from hpclaunch.cpuset import MAX_CPU, CpuSet, format_cpu_list, parse_cpu_list
 from hpclaunch.errors import BadInputError, case_texts
-from hpclaunch.scheduler.job_header import PLAIN_WORD, Launcher
+from hpclaunch.scheduler.job_header import PLAIN_WORD
+from hpclaunch.scheduler.launcher import Launcher
 from hpclaunch.scheduler.registry import get_scheduler, schedulers
 from hpclaunch.site import schema
 from hpclaunch.site.yaml_tree import KeyPath

@@ -7,7 +7,7 @@ import msgspec
 
 from hpclaunch.amounts import counted
 from hpclaunch.errors import BadInputError, SiteRuleError
-from hpclaunch.scheduler.job_header import Launcher
+from hpclaunch.scheduler.launcher import Launcher
 from hpclaunch.scheduler.registry import get_scheduler, schedulers
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.schema import Queue, SiteProfile

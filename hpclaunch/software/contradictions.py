@@ -7,10 +7,10 @@ import msgspec
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.site.schema import Environment, SiteProfile
+from hpclaunch.software.containers import documented, undocumented
 from hpclaunch.software.easyconfig import cuda_in, parse_easyconfig
 from hpclaunch.software.eessi import TOOLCHAINS
 from hpclaunch.software.known_pairs import cuda_addresses, first_cuda, version_numbers
-from hpclaunch.software.script_lines import documented, undocumented
 
 
 def contradictions(environment: Environment, profile: SiteProfile) -> tuple[str, ...]:

@@ -20,18 +20,11 @@ from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.schema import Environment, JobContainer, JobEasyBuild, JobEessi, Offer, SiteProfile
 from hpclaunch.site.site_scheduler import cite, site_scheduler
 from hpclaunch.software import easyconfig, eessi, horovod_facts
+from hpclaunch.software.containers import RUNTIMES, bind_lines, facts_of, gpu_flag, module_lines, runtime_of
 from hpclaunch.software.contradictions import contradictions
 from hpclaunch.software.easyconfig import Recipe, Wheels, parse_easyconfig, provided, wheels_of
 from hpclaunch.software.known_pairs import compatible, cuda_addresses, first_cuda, mpi_family, version_numbers
-from hpclaunch.software.script_lines import (
-    RUNTIMES,
-    bind_lines,
-    double_quote,
-    facts_of,
-    gpu_flag,
-    module_lines,
-    runtime_of,
-)
+from hpclaunch.software.script_lines import double_quote
 from hpclaunch.software.software_lines import environment_lines
 
 _CPUS = {"Grace": "aarch64", "POWER": "ppc64le"}

@@ -8,17 +8,15 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.schema import Environment, EnvVar, JobEasyBuild, SiteProfile
 from hpclaunch.site.site_scheduler import source_of
-from hpclaunch.software.script_lines import (
+from hpclaunch.software.containers import (
     bind_lines,
     container_lines,
-    double_quote,
     facts_of,
     gpu_flag,
     in_container,
-    line,
     module_lines,
-    word,
 )
+from hpclaunch.software.script_lines import double_quote, line, word
 
 GIVEN = Line(text="", reason="given in environment")
 

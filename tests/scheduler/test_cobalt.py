@@ -16,7 +16,7 @@ from hpclaunch.plan.planner import make_plan
 from hpclaunch.plan.request import Command, JobRequest
 from hpclaunch.plan.script_text import render
 from hpclaunch.scheduler.cobalt import SCHEDULER as COBALT
-from hpclaunch.scheduler.job_header import Launch
+from hpclaunch.scheduler.launcher import Launch
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import refuse_submission

@@ -21,7 +21,7 @@ from hpclaunch.plan.planner import make_plan
 from hpclaunch.plan.request import Command, JobRequest
 from hpclaunch.plan.script_text import render
 from hpclaunch.scheduler.flux import SCHEDULER as FLUX
-from hpclaunch.scheduler.job_header import Launch
+from hpclaunch.scheduler.launcher import Launch
 from hpclaunch.scheduler.scheduler_interface import JobState, JobStatus
 from hpclaunch.site.load_profile import load_site
 from tests.in_one_test import in_one_test

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from hpclaunch.scheduler.job_header import Launch
+from hpclaunch.scheduler.launcher import Launch
 from hpclaunch.scheduler.registry import get_scheduler
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.schema import SiteProfile

@@ -17,8 +17,9 @@ from hpclaunch.cli.check import read_environment
 from hpclaunch.errors import BadInputError
 from hpclaunch.site.load_profile import load_site, site_names
 from hpclaunch.site.schema import Environment, JobContainer, JobEasyBuild, JobEessi
+from hpclaunch.software.containers import launch_options
 from hpclaunch.software.contradictions import contradictions
-from hpclaunch.software.script_lines import double_quote, launch_options, word
+from hpclaunch.software.script_lines import double_quote, word
 from hpclaunch.software.software_lines import (
     environment_lines,
     private_folders,

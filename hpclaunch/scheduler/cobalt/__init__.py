@@ -5,7 +5,8 @@ submitted to it: its machines are switched off.
 """
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.scheduler.job_header import Launch, Launcher, Line, Mpirun, Resources
+from hpclaunch.scheduler.job_header import Line, Resources
+from hpclaunch.scheduler.launcher import Launch, Launcher, Mpirun
 from hpclaunch.scheduler.scheduler_interface import Scheduler, scheduler_data
 
 

@@ -16,7 +16,8 @@ from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.package_data import text_beside
 from hpclaunch.scheduler import scheduler_interface
-from hpclaunch.scheduler.job_header import Launch, Launcher, Line, Resources
+from hpclaunch.scheduler.job_header import Line, Resources
+from hpclaunch.scheduler.launcher import Launch, Launcher
 
 _F58 = "[1-9A-HJ-NP-Za-km-z]+"
 """The digits of a job id in base 58 (RFC 19)."""

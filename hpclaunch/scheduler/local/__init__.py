@@ -7,7 +7,8 @@ a PID which is used again is not mistaken for it.
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
 from hpclaunch.package_data import text_beside
-from hpclaunch.scheduler.job_header import UNBOUND, Line, Mpiexec
+from hpclaunch.scheduler.job_header import Line
+from hpclaunch.scheduler.launcher import UNBOUND, Mpiexec
 from hpclaunch.scheduler.scheduler_interface import Scheduler, scheduler_data
 
 CANCEL_GRACE_S = 10

@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.scheduler import scheduler_interface
-from hpclaunch.scheduler.job_header import Line, Mpirun, Resources
+from hpclaunch.scheduler.job_header import Line, Resources
+from hpclaunch.scheduler.launcher import Mpirun
 from hpclaunch.scheduler.scheduler_interface import JobIdentity, JobStatus, Scheduler, own_words, state_words
 
 _WORDS = state_words("lsf")

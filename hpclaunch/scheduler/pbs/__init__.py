@@ -10,7 +10,8 @@ from typing import Any
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.scheduler import scheduler_interface
-from hpclaunch.scheduler.job_header import Mpiexec, Resources
+from hpclaunch.scheduler.job_header import Resources
+from hpclaunch.scheduler.launcher import Mpiexec
 
 
 def _attach_parse(job: str, answer: CommandResult) -> scheduler_interface.RunningJob:

@@ -6,7 +6,8 @@ Known from the manual of qsub and AIST's guide to ABCI; its directives are tried
 from collections.abc import Iterable
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.scheduler.job_header import Line, Mpirun, Resources
+from hpclaunch.scheduler.job_header import Line, Resources
+from hpclaunch.scheduler.launcher import Mpirun
 from hpclaunch.scheduler.scheduler_interface import Scheduler, scheduler_data
 
 _RESOURCE = "resource"

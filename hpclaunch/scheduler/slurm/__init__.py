@@ -16,7 +16,8 @@ from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.package_data import text_beside
 from hpclaunch.scheduler import scheduler_interface
-from hpclaunch.scheduler.job_header import Launch, Launcher, Line, Mpiexec, Resources
+from hpclaunch.scheduler.job_header import Line, Resources
+from hpclaunch.scheduler.launcher import Launch, Launcher, Mpiexec
 from hpclaunch.scheduler.slurm.slurm_accounting import LOOK, accounting_query, parse_accounting
 
 _EACH_NODE = (

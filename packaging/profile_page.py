@@ -15,7 +15,7 @@ from jinja2 import StrictUndefined, Template
 
 from hpclaunch.site.merge_profiles import FROM_ANOTHER_MACHINE
 from hpclaunch.site.profile_reference import field_docs, structs
-from hpclaunch.site.validate import TYPE_WORDS, choices_of, without_note
+from hpclaunch.site.validate import choices_of, type_words, without_note
 
 
 def markdown() -> str:
@@ -60,8 +60,8 @@ def _type_text(annotation: Any) -> str:
     if choices := choices_of(annotation):
         return ", ".join(f"`{choice}`" for choice in choices)
     annotation, note = without_note(annotation)
-    if note is not None or annotation in TYPE_WORDS:
-        return _cell(note or re.sub("^a | such as .*", "", TYPE_WORDS[annotation]))
+    if text := note or re.sub("^a | such as .*", "", type_words(annotation) or ""):
+        return _cell(text)
     if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
         return f"[{annotation.__name__}](#{annotation.__name__.lower()})"
     origin, parts = get_origin(annotation), get_args(annotation)

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from hpclaunch.package_data import text_beside
 from hpclaunch.scheduler.job_header import Line
 
 
@@ -84,11 +85,8 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
         return ()
 
 
-# Open MPI binds by default; MPICH's hydra does not bind and ignores these.
-UNBOUND = Line(
-    text="export PRTE_MCA_hwloc_default_binding_policy=none OMPI_MCA_hwloc_base_binding_policy=none",
-    reason="Open MPI (5, and 4) must not bind: a rank binds itself where cores are planned for it",
-)
+LINES = msgspec.json.decode(text_beside(__file__, "lines.json"), type=dict[str, tuple[Line, ...]])
+"""Lines before a launcher. Open MPI binds by default, counts cores and refuses root; hydra does not."""
 
 
 class Mpiexec(Launcher, frozen=True, kw_only=True):
@@ -100,7 +98,7 @@ class Mpiexec(Launcher, frozen=True, kw_only=True):
     # Open MPI's names, then those of MPICH's hydra.
     rank: str = "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}"
     local_rank: str = "${OMPI_COMM_WORLD_LOCAL_RANK:-$MPI_LOCALRANKID}"
-    shell_lines: tuple[Line, ...] = (UNBOUND,)
+    shell_lines: tuple[Line, ...] = LINES["unbound"]
     rank_end: str | None = "mpi_rank_end.sh"
 
 

@@ -3,7 +3,6 @@
 All problems are found in one run; each names file, line, key, what was found and what would be right.
 """
 
-import datetime as dt
 import json
 import types
 from collections.abc import Iterator
@@ -12,10 +11,12 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args
 import msgspec
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.package_data import package_table
 from hpclaunch.site.profile_rules import broken_rules
 from hpclaunch.site.schema import NodeKind, SiteProfile
 from hpclaunch.site.yaml_tree import KeyPath, Tree
 
+_WORDS = "site/words.yaml"
 _T = TypeVar("_T", bound=msgspec.Struct)
 
 
@@ -151,15 +152,10 @@ def without_note(annotation: Any) -> tuple[Any, str | None]:
     return plain, next((meta.description for meta in metas if getattr(meta, "description", None)), None)
 
 
-TYPE_WORDS: dict[Any, str] = {
-    types.NoneType: "null",
-    str: "text",
-    int: "a whole number",
-    float: "a number",
-    bool: "true or false",
-    dt.date: "a date such as 2026-11-20",
-}
-"""Type -> what its values are, in words."""
+def type_words(wanted: Any) -> str | None:
+    """Return what the values of a plain type are, in words; None for any other annotation."""
+    words: dict[str, str] = package_table(_WORDS)["types"]
+    return words.get(getattr(wanted, "__name__", ""))
 
 
 def _right(wanted: Any) -> str:
@@ -173,7 +169,7 @@ def _right(wanted: Any) -> str:
         return choices[0] if len(choices) == 1 else f"one of {', '.join(choices)}"
     if _is_union(wanted):
         return " or ".join(map(_right, parts))
-    return TYPE_WORDS.get(wanted, "a list" if origin is tuple else "a mapping")
+    return type_words(wanted) or ("a list" if origin is tuple else "a mapping")
 
 
 def _found(tree: Tree, path: KeyPath) -> str:
@@ -183,18 +179,11 @@ def _found(tree: Tree, path: KeyPath) -> str:
     return f"{show_keys(path)} is {text if len(text) <= 80 else text[:77] + '...'}"
 
 
-_DOCUMENTS = {
-    "SiteProfile": "the profile",
-    "NodeKind": "the node kind",
-    "JobSettings": "the job file",
-    "UserConfig": "the configuration",
-}
-
-
 def show_keys(path: KeyPath, document: type[msgspec.Struct] | None = None) -> str:
     """Return a key path as text: ``node.numa[0].cores``; for the whole ``document`` what it is."""
     text = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path)
-    return text.removeprefix(".") or _DOCUMENTS.get(document.__name__ if document else "", "the file")
+    documents: dict[str, str] = package_table(_WORDS)["documents"]
+    return text.removeprefix(".") or documents.get(document.__name__ if document else "", "the file")
 
 
 _MEANT = {"partition": "queue", "qos": "queue", "project": "account", "gpus": "gpus_per_task"}

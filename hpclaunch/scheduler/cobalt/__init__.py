@@ -6,7 +6,7 @@ submitted to it: its machines are switched off.
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.scheduler.job_header import Line, Resources
-from hpclaunch.scheduler.launcher import Launch, Launcher, Mpirun
+from hpclaunch.scheduler.launcher import LINES, Launch, Launcher, Mpirun
 from hpclaunch.scheduler.scheduler_interface import Scheduler, scheduler_data
 
 
@@ -17,12 +17,7 @@ class Aprun(Launcher, frozen=True, kw_only=True):
     rank: str = "$ALPS_APP_PE"
     local_rank: str = "$((ALPS_APP_PE % HPCLAUNCH_RANKS_PER_NODE))"
     each_node: str = "aprun -n {nodes} -N 1 -cc none"
-    shell_lines: tuple[Line, ...] = (
-        Line(
-            text="export HPCLAUNCH_RANKS_PER_NODE=$((HPCLAUNCH_TASKS / COBALT_JOBSIZE))",
-            reason="ranks per node: aprun tells a rank its number in the job only",
-        ),
-    )
+    shell_lines: tuple[Line, ...] = LINES["aprun"]
 
     def words(self, launch: Launch) -> tuple[str, ...]:
         """Start all ranks, node by node."""

@@ -7,8 +7,7 @@ a PID which is used again is not mistaken for it.
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
 from hpclaunch.package_data import text_beside
-from hpclaunch.scheduler.job_header import Line
-from hpclaunch.scheduler.launcher import UNBOUND, Mpiexec
+from hpclaunch.scheduler.launcher import LINES, Mpiexec
 from hpclaunch.scheduler.scheduler_interface import Scheduler, scheduler_data
 
 CANCEL_GRACE_S = 10
@@ -55,20 +54,7 @@ def _bash(name: str, function: str) -> tuple[str, ...]:
     return ("bash", "-c", text_beside(__file__, "jobs.sh"), name, function)
 
 
-# Open MPI counts cores and refuses root; MPICH's hydra does neither and ignores these.
-_HERE = (
-    UNBOUND,
-    Line(
-        text="export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe"
-        " OMPI_MCA_rmaps_base_oversubscribe=1",
-        reason="Open MPI (5, and 4) must not count cores: the plan did",
-    ),
-    Line(
-        text='[ "$(id -u)" != 0 ] || export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1',
-        reason="Open MPI refuses root, who is the only user in many containers",
-    ),
-)
-
+_HERE = (*LINES["unbound"], *LINES["this machine"])
 SCHEDULER = LocalScheduler(
     **scheduler_data("local", Mpiexec(shell_lines=_HERE, session_file="mpi_session.sh", without_mpi="direct"))
 )

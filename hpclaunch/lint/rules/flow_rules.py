@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from difflib import get_close_matches
 from functools import partial
-from itertools import islice, pairwise
+from itertools import islice, pairwise, takewhile
 from math import inf
 from typing import Any
 
@@ -362,6 +362,42 @@ def tee_without_pipe(context: Context) -> Iterator[Violation]:
         if not command.function and (chained or not command.block):
             behind = f" after {command.before}" if chained else ""
             yield Violation(command.line, f"tee{behind} gets nothing: no pipe leads into it")
+
+
+@rule("pattern-not-replaced")
+def pattern_not_replaced(context: Context) -> Iterator[Violation]:
+    for command in context.script.commands if context.script.active_directives else ():
+        words = [one.target for one in command.redirects if one.body is None]
+        for word in [*words, *(command.words[1:] if command.name == "tee" else ())]:
+            if re.search(r"(?<![%\w])%[jAJ]\b", word.visible):
+                yield Violation(word.line, f"{word.raw}: the shell leaves the sign as it is, in each job")
+
+
+@rule("folder-entered-twice")
+def folder_entered_twice(context: Context) -> Iterator[Violation]:
+    commands = context.script.commands
+    for at, command in enumerate(commands):
+        text = context.script.text[command.start : command.end]
+        if (entered := re.fullmatch(r"cd (\w[\w-]*)/?", text)) and not (command.path or command.depth):
+            seen = {
+                word for one in commands[:at] for word in _paths(one) if word.startswith(f"{entered[1]}/")
+            }
+            for one in takewhile(_stays, commands[at + 1 :]):
+                for word in seen.intersection(_paths(one)):
+                    yield Violation(one.line, f"{word}: line {command.line} has entered {entered[1]}")
+
+
+def _paths(command: Command) -> list[str]:
+    """Return the words of a command that may be files, and the files of its redirections."""
+    shows = command.name in ("echo", "printf")
+    return [
+        word.raw for word in [*command.words[1:][shows * 99 :], *(one.target for one in command.redirects)]
+    ]
+
+
+def _stays(command: Command) -> bool:
+    """Tell whether a command, which runs in any case, is none that changes folders or makes one."""
+    return command.name not in ("mkdir", "cd", "pushd", "popd") and not (command.path or command.depth)
 
 
 @rule("set-option-misspelt")

@@ -342,14 +342,25 @@ def srun_without_program(context: Context) -> Iterator[Violation]:
 
 @rule("step-over-job")
 def step_over_job(context: Context) -> Iterator[Violation]:
-    script = context.script
-    limits = {} if re.search(TABLE["leaves_job"], script.text) else _gpus_of_job(context)
-    steps = [one for one in script.launches if one.launcher == "srun" and not one.option("jobid")]
+    script, limits = context.script, _gpus_of_job(context)
+    leaves = re.search(TABLE["leaves_job"], script.text)
+    steps = [one for one in script.launches if one.launcher == "srun" and not (leaves or one.option("jobid"))]
+    for launch in steps:
+        if message := _too_many_nodes(context, launch):
+            yield Violation(launch.line, message)
     for launch, (name, most) in product(steps, limits.items()):
         text = f"{name}={script.value(launch.option(name)).text}"
         given = re.fullmatch(r"(?:gres=gpu:|gpus.*=)(?:[a-z][\w.-]*:)?(\d{1,4})", text)
         if given and int(given[1]) > most:
             yield Violation(launch.line, f"this step asks for {given[1]} GPUs, the job has {most}")
+
+
+def _too_many_nodes(context: Context, launch: Launch) -> str:
+    """Return what is wrong where a step needs more nodes; of fewer tasks srun takes fewer nodes."""
+    tasks = context.script.number(launch, "ntasks") or context.requested.all_tasks
+    asked = 0 if launch.option("het-group", "pack-group") else _nodes_of_step(context, launch) or 0
+    most = context.requested.node_count or inf
+    return f"this step asks for {asked} nodes, the job has {most}" if most < min(tasks, asked) else ""
 
 
 def _gpus_of_job(context: Context) -> dict[str, float]:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from functools import lru_cache, partial
-from itertools import product
+from itertools import islice, product
 from math import inf
 
 from hpclaunch.amounts import counted
@@ -12,7 +12,7 @@ from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.bind_lists import bind_option, launch_ranks_per_node
 from hpclaunch.lint.known_variables import PREPARES, SHOWS, TABLE
 from hpclaunch.lint.launch_lines import Launch, python_files
-from hpclaunch.lint.lint_rule import Context, Severity, Violation, rule
+from hpclaunch.lint.lint_rule import Context, Severity, Violation, also_at, rule
 from hpclaunch.lint.program_words import partly_expanded, program_words, runs, torch_run
 from hpclaunch.scheduler.directive_reader import name_set
 from hpclaunch.shell.shell_syntax import Assignment, Command, Word
@@ -345,9 +345,9 @@ def step_over_job(context: Context) -> Iterator[Violation]:
     script, limits = context.script, _gpus_of_job(context)
     leaves = re.search(TABLE["leaves_job"], script.text)
     steps = [one for one in script.launches if one.launcher == "srun" and not (leaves or one.option("jobid"))]
-    for launch in steps:
-        if message := _too_many_nodes(context, launch):
-            yield Violation(launch.line, message)
+    found = {one.line: message for one in steps if (message := _too_many_nodes(context, one))}
+    for line, message in islice(found.items(), 1):
+        yield Violation(line, message + also_at([*found]))
     for launch, (name, most) in product(steps, limits.items()):
         text = f"{name}={script.value(launch.option(name)).text}"
         given = re.fullmatch(r"(?:gres=gpu:|gpus.*=)(?:[a-z][\w.-]*:)?(\d{1,4})", text)

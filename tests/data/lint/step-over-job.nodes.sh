@@ -4,4 +4,3 @@ srun -N 2 -n 8 ./app
 srun --nodes=4 ./app
 # site: unknown
 # expect: 3 step-over-job
-# expect: 4 step-over-job

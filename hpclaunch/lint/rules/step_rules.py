@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from functools import lru_cache, partial
-from itertools import islice, product
+from itertools import product
 from math import inf
 
 from hpclaunch.amounts import counted
@@ -345,9 +345,11 @@ def step_over_job(context: Context) -> Iterator[Violation]:
     script, limits = context.script, _gpus_of_job(context)
     leaves = re.search(TABLE["leaves_job"], script.text)
     steps = [one for one in script.launches if one.launcher == "srun" and not (leaves or one.option("jobid"))]
-    found = {one.line: message for one in steps if (message := _too_many_nodes(context, one))}
-    for line, message in islice(found.items(), 1):
-        yield Violation(line, message + also_at([*found]))
+    if lines := [
+        one.line for one in steps if _needs_nodes(context, one) > (context.requested.node_count or inf)
+    ]:
+        message = f"this step asks for more nodes than the job has, {context.requested.node_count}"
+        yield Violation(lines[0], message + also_at(lines))
     for launch, (name, most) in product(steps, limits.items()):
         text = f"{name}={script.value(launch.option(name)).text}"
         given = re.fullmatch(r"(?:gres=gpu:|gpus.*=)(?:[a-z][\w.-]*:)?(\d{1,4})", text)
@@ -355,12 +357,11 @@ def step_over_job(context: Context) -> Iterator[Violation]:
             yield Violation(launch.line, f"this step asks for {given[1]} GPUs, the job has {most}")
 
 
-def _too_many_nodes(context: Context, launch: Launch) -> str:
-    """Return what is wrong where a step needs more nodes; of fewer tasks srun takes fewer nodes."""
+def _needs_nodes(context: Context, launch: Launch) -> int:
+    """Return the nodes that a step needs: for fewer tasks srun takes fewer; 0: they are not known."""
     tasks = context.script.number(launch, "ntasks") or context.requested.all_tasks
-    asked = 0 if launch.option("het-group", "pack-group") else _nodes_of_step(context, launch) or 0
-    most = context.requested.node_count or inf
-    return f"this step asks for {asked} nodes, the job has {most}" if most < min(tasks, asked) else ""
+    other = launch.option("het-group", "pack-group")
+    return 0 if other else min(tasks, _nodes_of_step(context, launch) or 0)
 
 
 def _gpus_of_job(context: Context) -> dict[str, float]:

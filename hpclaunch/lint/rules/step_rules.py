@@ -342,19 +342,22 @@ def srun_without_program(context: Context) -> Iterator[Violation]:
 
 @rule("step-over-job")
 def step_over_job(context: Context) -> Iterator[Violation]:
-    script, limits = context.script, _gpus_of_job(context)
+    script, nodes, limits = context.script, context.requested.node_count or inf, _gpus_of_job(context)
     leaves = re.search(TABLE["leaves_job"], script.text)
     steps = [one for one in script.launches if one.launcher == "srun" and not (leaves or one.option("jobid"))]
-    if lines := [
-        one.line for one in steps if _needs_nodes(context, one) > (context.requested.node_count or inf)
-    ]:
-        message = f"this step asks for more nodes than the job has, {context.requested.node_count}"
-        yield Violation(lines[0], message + also_at(lines))
+    if lines := [one.line for one in steps if _needs_nodes(context, one) > nodes]:
+        yield Violation(lines[0], f"this step asks for more nodes than the job's {nodes}{also_at(lines)}")
     for launch, (name, most) in product(steps, limits.items()):
-        text = f"{name}={script.value(launch.option(name)).text}"
-        given = re.fullmatch(r"(?:gres=gpu:|gpus.*=)(?:[a-z][\w.-]*:)?(\d{1,4})", text)
-        if given and int(given[1]) > most:
-            yield Violation(launch.line, f"this step asks for {given[1]} GPUs, the job has {most}")
+        gpus = _gpus_of_step(script, launch, name)
+        if gpus > most:
+            yield Violation(launch.line, f"this step asks for {gpus} GPUs, the job has {most}")
+
+
+def _gpus_of_step(script: Script, launch: Launch, name: str) -> int:
+    """Return the GPUs that a step asks for by an option; 0: by none, or their number is not known."""
+    text = f"{name}={script.value(launch.option(name)).text}"
+    given = re.fullmatch(r"(?:gres=gpu:|gpus.*=)(?:[a-z][\w.-]*:)?(\d{1,4})", text)
+    return int(given[1]) if given else 0
 
 
 def _needs_nodes(context: Context, launch: Launch) -> int:

@@ -343,14 +343,19 @@ def srun_without_program(context: Context) -> Iterator[Violation]:
 @rule("step-over-job")
 def step_over_job(context: Context) -> Iterator[Violation]:
     script, nodes, limits = context.script, context.requested.node_count or inf, _gpus_of_job(context)
-    leaves = re.search(TABLE["leaves_job"], script.text)
-    steps = [one for one in script.launches if one.launcher == "srun" and not (leaves or one.option("jobid"))]
+    steps = _steps_in_job(script)
     if lines := [one.line for one in steps if _needs_nodes(context, one) > nodes]:
         yield Violation(lines[0], f"this step asks for more nodes than the job's {nodes}{also_at(lines)}")
     for launch, (name, most) in product(steps, limits.items()):
         gpus = _gpus_of_step(script, launch, name)
         if gpus > most:
             yield Violation(launch.line, f"this step asks for {gpus} GPUs, the job has {most}")
+
+
+def _steps_in_job(script: Script) -> list[Launch]:
+    """Return the launches by srun that take their nodes from the script's own job."""
+    leaves = re.search(TABLE["leaves_job"], script.text)
+    return [one for one in script.launches if one.launcher == "srun" and not (leaves or one.option("jobid"))]
 
 
 def _gpus_of_step(script: Script, launch: Launch, name: str) -> int:

@@ -7,7 +7,7 @@ from functools import cached_property
 from math import inf
 from typing import Literal
 
-from hpclaunch.lint.known_variables import TABLE
+from hpclaunch.lint.known_variables import SHOWS, TABLE
 from hpclaunch.lint.launch_lines import Launch, Option, read_launch
 from hpclaunch.lint.shell_variables import Expansion, Variables, read_variables
 from hpclaunch.scheduler import directive_reader
@@ -31,6 +31,9 @@ _PLACEHOLDER = re.compile("|".join([*TABLE["placeholders"], *TABLE["open_words"]
 _NOT_COMMENTS = re.compile(r"(?m)(?<=\n)(?!#).+")
 _TAG = re.compile(r"(?ms)<%.*?%>|\{%[-+]?\s.*?%\}|(?<!\$)\{#.*?#\}|^[ \t]*% [^\n]*")
 """A tag of brew, ERB, Jinja or Mako, which another program reads."""
+_OVERRIDE = re.compile(TABLE["override"])
+_BROKEN = re.compile(r"[\w.-]+ ?=")
+"""An assignment that the shell takes for a program."""
 _COUNTS = TABLE["counts"].split()
 _OF_A_PROGRAM = re.compile("|".join(TABLE["filled_in_by_programs"]))
 BROKEN_SHEBANG = re.compile(r"(?!#!)[^\w\n]*((?:usr/)?bin/[^\n]*)")
@@ -155,6 +158,13 @@ class Script:
         """Whether a program fills something in before the script is submitted."""
         texts = (*self.open_words.values(), *self.open_directives.values())
         return any(map(_OF_A_PROGRAM.search, texts))
+
+    def is_override(self, command: Command) -> bool:
+        """Tell whether ``NAME.NAME=VALUE``, as Hydra reads it, stands below a program or another one."""
+        above = (one for one in reversed(self.commands) if one.start < command.start and not one.depth)
+        texts = (" ".join(word.raw for word in one.words[:2]) for one in above)
+        program = next((text for text in texts if not _OVERRIDE.match(text)), "")
+        return program.split(" ")[0] not in {"", *SHOWS} and not _BROKEN.match(program)
 
     def directive(self, role: directive_reader.Role) -> directive_reader.Directive | None:
         """Return the last active directive of a role; the last one holds."""

@@ -135,8 +135,12 @@ def _faults(task: LintTask, script: Script, profile: SiteProfile | None) -> tupl
 
 def _without_repeats(findings: tuple[Finding, ...], every: tuple[Finding, ...]) -> Iterator[Finding]:
     """Yield findings without those of shellcheck that repeat one of ``every``."""
-    said = " ".join(SHELLCHECK_REPEATS.get(one.rule, "") for one in every).split()
-    yield from (one for one in findings if one.rule.removeprefix(PREFIX) not in said)
+    codes = ((one, code) for one in every for code in SHELLCHECK_REPEATS.get(one.rule, "").split())
+    said = {(code, one.line if code > "2" else None) for one, code in codes}
+    for one in findings:
+        code = one.rule.removeprefix(PREFIX)
+        if (code, one.line if code > "2" else None) not in said:
+            yield one
 
 
 def _fix(task: LintTask, old: str, findings: tuple[Finding, ...]) -> tuple[str, str]:

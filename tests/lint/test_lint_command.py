@@ -386,13 +386,22 @@ def test_a_script_of_many_findings_of_shellcheck_is_read_once() -> None:
         ("!/bin/bash\n#SBATCH -t 1:00:00\n./app\n", "shebang-missing"),
         ("#!/bin/bash\n#SBATCH -t 1:00:00\nif true\n  ./app\n", "shell-syntax"),
         ("#!/bin/bash\n#SBATCH -t 1:00:00\n./app \\ \n  --opt\n", "continuation-blank"),
+        ("#!/bin/bash\n#SBATCH -t 1:00:00\nA = 5\n./app\n", "assignment-space"),
+        ("#!/bin/bash\n#SBATCH -t 1:00:00\nmy.a = 5\n./app\n", "command-refused"),
+        ("#!/bin/bash\n#SBATCH -t 1:00:00\nmy.a=5\n./app\n", "command-refused"),
     ],
 )
 def test_what_a_rule_says_is_not_said_by_shellcheck_again(text: str, rule: str, tmp_path: Path) -> None:
     (tmp_path / "job.sh").write_text(text)
     found = [one["rule"] for one in findings_of(run_lint("--json", "job.sh", cwd=tmp_path))]
     assert rule in found
-    assert [one for one in found if one.startswith("shellcheck-SC1")] == []
+    assert [one for one in found if one.startswith(("shellcheck-SC1", "shellcheck-SC22"))] == []
+
+
+def test_what_a_rule_says_of_one_line_shellcheck_may_say_of_another(tmp_path: Path) -> None:
+    (tmp_path / "job.sh").write_text("#!/bin/bash\n#SBATCH -t 1:00:00\nA = 5\n./app = 5\n")
+    found = findings_of(run_lint("--json", "job.sh", cwd=tmp_path))
+    assert [one["line"] for one in found if one["rule"] == "shellcheck-SC2283"] == [4]
 
 
 def test_that_shellcheck_is_missing_is_said_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

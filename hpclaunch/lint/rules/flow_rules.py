@@ -27,6 +27,7 @@ _BEHIND_AMPERSAND = re.compile(r"[^\n\"'#|;&]*(?:>&\d[^\n\"'#|;&]*)?&[ \t]*(;(?!
 _DESCRIPTOR = re.compile(r"(?<!\S)\d+(?=[<>])")  # 16>log is a redirection, no program or file named 16
 _PIPEFAIL = re.compile(r"(?:(set (?:.* )?-\w*o|shopt .*-[a-tv-z]+)|set .*\+\w*o|shopt .*-\w+) pipefail\b")
 _BUILDS = {"make", "gmake", "cmake", "ninja"}
+_INDIRECT = re.compile(r"\$\{!|\$\{\(P\)|\b(eval|nameref|(declare|local|typeset) -n)\b")
 _DIGITS = re.compile(r"\d+")
 _NO = ("False", "false", "0", "no")
 _Forms = tuple[list[dict[str, Any]], re.Pattern[str]]
@@ -177,6 +178,8 @@ def _where(script: Script, command: Command) -> set[str]:
     asked = command.condition or command.after == "||"
     places = {"if": asked, "function": command.function, "input": fed}
     places["loaded"] = _may_have_path(script, command)
+    places["override"] = script.is_override(command)
+    places["indirect"] = _INDIRECT.search(script.text) is not None
     places["tested"] = command.after == "&&" and _SAID.match(script.text, command.end) is not None
     shells = script.language, *re.findall(r"\b[kz]sh\b", script.text)  # these may read it, too: zsh -c TEXT
     return {command.name, *shells, *(name for name, here in places.items() if here)}
@@ -196,9 +199,15 @@ def _holds(row: dict[str, str], context: Context, command: Command) -> bool:
         return False
     if "nodes" in row and (context.requested.node_count or 1) < 2:
         return False
-    named = "variable" not in row or command.name in script.variables.assignments
+    named = "variable" not in row or _is_variable(script, command.words[-1].raw)
     holds = named and not _mended(row, script, command)
     return holds and _where(script, command).isdisjoint(row.get("not", "").split())
+
+
+def _is_variable(script: Script, name: str) -> bool:
+    """Tell whether a script sets a variable, also by an assignment that blanks break."""
+    broken = any([word.raw for word in one.words[:2]] == [name, "="] for one in script.commands)
+    return name in script.variables.assignments or broken
 
 
 def _stands(row: dict[str, str], script: Script, command: Command) -> bool:

@@ -31,7 +31,11 @@ _MOST_RANKS = 16
 """More ranks per node are a program for CPUs, where the script does not request the GPUs itself."""
 MORE_THAN_ONE_NODE = 17
 """Tasks that are perhaps on several nodes: few have fewer than 16 cores."""
-_COMMAND = re.compile(r"(\./|srun |mpi(run|exec) |python)|[\w./-]*[A-Za-z][\w.-]*(?= ).* (-\w|>)")
+_COMMAND = re.compile(
+    r"\w+=((\./\S+|srun|mpi(run|exec)|python[\d.]*) |\./\S+\.(py|sh)$|[\w./-]*[A-Za-z][\w.-]*(?= ).* (-\w|>))"
+    r"|(?i:\w*(prog|exe|bin|app|cmd|command|run|script)\w*=\./[\w/-]*\w(\.(exe|out|x))?$)"
+)
+"""``NAME=TEXT`` of a command: several words, or the path of a program."""
 
 
 def _real(script: Script) -> list[Launch]:
@@ -468,7 +472,7 @@ def _stored(script: Script) -> list[Assignment]:
         return []
     unread = script.variables.assignments.keys() - script.variables.used - script.variables.exported
     made = (one for name in sorted(unread) for one in script.variables.assignments[name])
-    return [one for one in made if one.value and _COMMAND.match(one.value.visible)]
+    return [one for one in made if one.value and _COMMAND.match(f"{one.name}={one.value.visible}")]
 
 
 def _switched_off(script: Script, names: str = "srun|mpirun|mpiexec|python3?|torchrun") -> str:

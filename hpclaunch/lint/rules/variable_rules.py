@@ -377,7 +377,9 @@ def continuation_missing(context: Context) -> Iterator[Violation]:
 
 def _is_option(script: Script, command: Command) -> bool:
     """Tell whether a command begins with an option, and not behind a blank that another rule reports."""
-    begins = re.match(TABLE["no_program"], command.words[0].raw) if command.words else None
+    first = command.words[0].raw if command.words else ""
+    override = re.match(TABLE["override"], first) and script.is_override(command)
+    begins = override or re.match(TABLE["no_program"], first)
     line = script.text[: command.start].rpartition("\n")
     alone = not line[2].strip() and not re.search(r"\\[ \t]+(#.*)?$", line[0])
     return bool(begins) and alone and not command.depth

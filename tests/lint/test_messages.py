@@ -69,3 +69,10 @@ def test_lines_to_fill_in_are_counted(more: str, said: str) -> None:
     lines = "".join(f"#SBATCH --comment=<{letter}_name>\n" for letter in more)
     found = _found("placeholder", f"#SBATCH -t 10\n#SBATCH --account=<project>\n{lines}./app")
     assert found.message.endswith(f"is to be filled {said}")
+
+
+def test_the_cpus_of_one_process_are_requested_as_the_scheduler_reads_them() -> None:
+    pbs = _found("tasks-for-threads", "#PBS -l nodes=2:ppn=8\ndiamond blastp --threads 16 -q a -d b")
+    slurm = _found("tasks-for-threads", "#SBATCH --ntasks=40\ndiamond blastp --threads 40 -q a -d b")
+    assert "select=1:ncpus=THREADS" in pbs.remedy
+    assert "--cpus-per-task=THREADS" in slurm.remedy

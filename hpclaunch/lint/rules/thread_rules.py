@@ -57,13 +57,14 @@ def _threaded(context: Context) -> list[_Started]:
 def tasks_for_threads(context: Context) -> Iterator[Violation]:
     nodes, tasks = context.requested.node_count or 1, context.requested.all_tasks
     python = any(map(python_files, context.script.launches))  # of which one-process-for-tasks tells
+    write = TABLE["one_process"].get(context.script.kind)
     for command, name, _ in [] if python else _threaded(context)[:1]:
         if nodes > 1:
-            yield Violation(command.line, f"{name} is one process, on the first of {nodes} nodes")
+            yield Violation(command.line, f"{name} is one process, on the first of {nodes} nodes", write)
         elif tasks > 1 and may_spread(context):
             where = f"{name} is one process on one node, the {tasks} tasks may be on several nodes"
             severity: Severity | None = None if may_spread(context, MORE_THAN_ONE_NODE) else "note"
-            yield Violation(command.line, where, severity=severity)
+            yield Violation(command.line, where, write, severity)
 
 
 @rule("threads-over-job")

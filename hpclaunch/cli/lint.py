@@ -153,10 +153,12 @@ _COLOURS = {"error": "red", "warning": "yellow", "note": "blue"}
 
 
 def _print(options: dict[str, Any], found: dict[str, tuple[Finding, ...]]) -> None:
+    from hpclaunch.lint.chosen_findings import told_once
     from hpclaunch.lint.finding_report import document, report, sarif, statistics
     from hpclaunch.lint.lint_script import all_rules
 
-    if printed(document(found), indent=2):
+    told = {name: told_once(findings) for name, findings in found.items()}
+    if printed(document(told), indent=2):
         return
     if options["as_sarif"]:
         click.echo(json.dumps(sarif(found, all_rules()), indent=2))
@@ -164,4 +166,4 @@ def _print(options: dict[str, Any], found: dict[str, tuple[Finding, ...]]) -> No
         click.echo(statistics(found, terminal_width()), nl=any(found.values()))
     elif any(found.values()):
         style = lambda text, severity: click.style(text, fg=_COLOURS[severity], bold=True)  # noqa: E731
-        echo_text(report(found, style).removesuffix("\n"))
+        echo_text(report(told, style).removesuffix("\n"))

@@ -28,6 +28,9 @@ _SHELL_SCRIPT = re.compile(r"#!\s*\S*/(env\s+)?(ba)?sh\b")
 _OF_TOOLS = re.compile(TABLE["texts_of_tools"])
 _OPEN_WORD = re.compile("|".join(TABLE["open_words"]))
 _PLACEHOLDER = re.compile("|".join([*TABLE["placeholders"], *TABLE["open_words"]]))
+_FIELD = re.compile(r"(?<![${\w])\{[A-Za-z_][\w.]*\}(?![}\w])")
+_IN_BRACKETS = re.compile(r"(?<=[ \t/=_])\([A-Za-z][\w -]*\)(?=[\w./])|(?<=/)\([A-Za-z][\w -]*\)(?=[ \t/]|$)")
+"""A name in parentheses that is a part of the name of a file, where the shell has no place for one."""
 _NOT_COMMENTS = re.compile(r"(?m)(?<=\n)(?!#).+")
 _TAG = re.compile(r"(?ms)<%.*?%>|\{%[-+]?\s.*?%\}|(?<!\$)\{#.*?#\}|^[ \t]*% [^\n]*")
 """A tag of brew, ERB, Jinja or Mako, which another program reads."""
@@ -100,6 +103,13 @@ class Script:
         return tuple(one for one in self.directives if one.active and one.reader is self.reader)
 
     @cached_property
+    def kind_of_pbs(self) -> tuple[str, str]:
+        """The PBS that alone reads the directives, and the variables that only the other one sets."""
+        given = "\n".join(one.text for one in self.active_directives)
+        rows = [row for row in TABLE["kinds_of"].get(self.kind, ()) if re.search(row["directives"], given)]
+        return (rows[0]["name"], rows[0]["lacks"]) if len(rows) == 1 else ("", "(?!)")
+
+    @cached_property
     def components(self) -> tuple[tuple[directive_reader.Directive, ...], ...]:
         """The active directives of each component of a heterogeneous job; one component where it is none."""
         found: list[list[directive_reader.Directive]] = [[]]
@@ -146,12 +156,26 @@ class Script:
         """Line and text of what its commands leave open, but for what they print."""
         found = dict(reversed(self.shell.placeholders))
         shown = {one.line for one in self.commands if one.name in ("echo", "printf", "mktemp")}
-        for number, line in enumerate(self.text.split("\n") if self.is_posix else (), 1):
-            code = "" if number in shown else re.split(r"(?:^|\s)#", line, maxsplit=1)[0]
+        for number, line in enumerate(self._lines_of_code if self.is_posix else (), 1):
+            code = "" if number in shown else line
             match = _OPEN_WORD.search(_OF_TOOLS.sub("", code))
             if match and f"</{match[0][1:]}" not in self.text:  # no tag
                 found.setdefault(number, match[0])
-        return found
+        return found | self._fields_of_format()
+
+    @cached_property
+    def _lines_of_code(self) -> list[str]:
+        """Its lines without comments."""
+        return [re.split(r"(?:^|\s)#", line, maxsplit=1)[0] for line in self.text.split("\n")]
+
+    def _fields_of_format(self) -> dict[int, str]:
+        """Return the fields of a text that a program formats, as Snakemake does; one is a command."""
+        lines = self._lines_of_code
+        whole = any(_FIELD.fullmatch(one.words[0].raw) for one in self.commands if one.words)
+        fields = enumerate(map(_FIELD.search, lines) if whole else (), 1)
+        broken = [line for line, text in self.shell.misplaced if text == "("]
+        in_brackets = [(line, _IN_BRACKETS.search(lines[line - 1])) for line in broken]
+        return {line: found[0] for line, found in (*fields, *in_brackets) if found}
 
     @cached_property
     def is_filled_in(self) -> bool:

@@ -14,7 +14,8 @@ import msgspec
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.json_document import Document
-from hpclaunch.lint.lint_rule import Finding
+from hpclaunch.lint.known_variables import TABLE
+from hpclaunch.lint.lint_rule import Finding, also_at
 from hpclaunch.lint.lint_script import all_rules
 
 _COMMENT = re.compile(r"#\s*hpclaunch:\s*ignore(?:\[([^\]\n]*)\])?")
@@ -50,6 +51,19 @@ def without_ignored(text: str, findings: Iterable[Finding]) -> tuple[Finding, ..
             for at in (None, number, number + 1) if alone else (None, number):
                 ignored.setdefault(at, []).extend(patterns)
     return tuple(one for one in findings if one.file or not _matches(one.rule, ignored.get(one.line, ())))
+
+
+def told_once(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return findings with those of one cause as one, which names the other lines."""
+    causes: dict[object, list[Finding]] = {}
+    for one in findings:
+        says = one.message.partition(": ")[2] if one.rule in TABLE["refused_commands"] else one.message
+        alone = one.edits or one.file or one.line is None or not says
+        causes.setdefault(one if alone else (one.rule, one.severity, says), []).append(one)
+    return tuple(
+        msgspec.structs.replace(each[0], message=each[0].message + also_at([one.line or 0 for one in each]))
+        for each in causes.values()
+    )
 
 
 class Baseline(Document, frozen=True, kw_only=True):

@@ -19,6 +19,8 @@ _RUNS_PYTHON = re.compile(r"(?:.*/)?(python[\d.]*|accelerate|deepspeed)")
 _CONTAINERS = frozenset({"podman", *RUNTIMES})
 _SHOWS_BINDING = re.compile(r"(?i)(hello|echo)[-_]?\w*|\w*(affinity|xthi)\w*|[a-z]+_check")
 _SHORTEST_LIST = 4
+STOPS = re.compile(TABLE["stops"])
+"""Commands that stop or show what runs, and start nothing."""
 
 
 @dataclass(frozen=True)
@@ -86,10 +88,11 @@ class Launch:
 
 
 def _is_trivial(words: list[str]) -> bool:
-    """Tell whether a command only prints information."""
+    """Tell whether a command only prints information, or stops what runs."""
     name = words[0].rpartition("/")[2] if words else ""
     by_python = re.fullmatch(r"python[\d.]*", name) and words[1:2] in (["-c"], ["-V"], ["--version"])
-    return bool(by_python) or name in INFORMATION_COMMANDS or bool(_SHOWS_BINDING.fullmatch(name))
+    shows = _SHOWS_BINDING.fullmatch(name) or STOPS.match(" ".join([name, *words[1:]]))
+    return bool(by_python or shows) or name in INFORMATION_COMMANDS
 
 
 def read_launch(command: Command, variables: Variables | None = None) -> Launch | None:

@@ -127,10 +127,15 @@ def _faults(task: LintTask, script: Script, profile: SiteProfile | None) -> tupl
     findings = lint_script(script, profile, Files(folders))
     if task.shellcheck is None or script.language not in LANGUAGES:
         return findings
-    lines = script.text.split("\n") if script.open_directives else []  # of a template
     more = run_shellcheck(task.shellcheck, script.text, LocalHost())
-    left = (one for one in more if not (lines and placeholder_in(lines[(one.line or 1) - 1])))
+    left = (one for one in more if not _is_left_open(script, one.line or 1))
     return in_order(_without_repeats((*findings, *left), (*findings, *more)))
+
+
+def _is_left_open(script: Script, line: int) -> bool:
+    """Tell whether a line has a field to be filled in, which the rule ``placeholder`` reports."""
+    in_template = script.open_directives and placeholder_in(script.text.split("\n")[line - 1])
+    return line in script.open_words or bool(in_template)
 
 
 def _without_repeats(findings: tuple[Finding, ...], every: tuple[Finding, ...]) -> Iterator[Finding]:

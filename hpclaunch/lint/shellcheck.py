@@ -19,6 +19,7 @@ PREFIX = "shellcheck-SC"
 READ = lru_cache(maxsize=1)(read_shell)  # many findings are about one script
 
 _LEFT_OUT = TABLE["no_shellcheck"]
+_GRAVE = {int(code) for codes in TABLE["shellcheck_warnings"].values() for code in str(codes).split()}
 LANGUAGES: tuple[Language, ...] = ("bash", "sh", "ksh")
 """Shellcheck reads no other ones (SC1071)."""
 
@@ -31,7 +32,7 @@ def find_shellcheck() -> Path | None:
 
 
 def run_shellcheck(program: Path, text: str, host: Host) -> tuple[Finding, ...]:
-    """Return shellcheck's findings: its errors as warnings, its warnings as notes.
+    """Return shellcheck's findings: errors that change what the job does as warnings, others as notes.
 
     Findings about style are left out. Raises RefusedError if it cannot be run or its output cannot be read.
     """
@@ -63,13 +64,12 @@ def _is_harmless(comment: dict[str, Any], text: str) -> bool:
 
 def _finding(comment: dict[str, Any]) -> Finding:
     code = int(comment["code"])
-    grave = comment["level"] == "error" and code not in TABLE["shellcheck_notes"]
-    severity: Severity = "warning" if grave else "note"
+    severity: Severity = "warning" if comment["level"] == "error" and code in _GRAVE else "note"
     return Finding(
         line=int(comment["line"]),
         column=int(comment["column"]),
         rule=f"{PREFIX}{code}",
         severity=severity,
-        message=str(comment["message"]),
+        message=str(comment["message"]).removesuffix("."),
         remedy=f"see https://www.shellcheck.net/wiki/SC{code}",
     )

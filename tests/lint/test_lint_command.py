@@ -371,6 +371,50 @@ def test_shellcheck_is_not_heard_on_what_does_as_it_is_meant_to(line: str, code:
     assert (f"shellcheck-SC{code}" in {one.rule for one in found}) is said
 
 
+@in_one_test(
+    "line, code, severity",
+    [
+        ("[ -n $X ] && ./app", 2070, "warning"),  # always true
+        ("'''\n./app\n'''", 2289, "warning"),  # a program of this name
+        ('./app "$10"', 1037, "warning"),  # the first argument and a 0
+        ("./app | tee log < in.txt", 2259, "warning"),  # the pipe gets nowhere
+        ("for f in $(ls *.txt); do ./app; done", 2045, "note"),  # as written, but for names with blanks
+        ("./app $@", 2068, "note"),
+        ("exit -1", 2242, "note"),
+        ("if true; then ./app; else if true; then ./b; fi; fi", 1075, "note"),
+    ],
+)
+def test_what_shellcheck_finds_is_a_warning_where_the_job_does_something_else(
+    line: str, code: int, severity: str
+) -> None:
+    program = find_shellcheck()
+    assert program is not None
+    found = run_shellcheck(program, f"#!/bin/bash\nX=1\n{line}\n", LocalHost())
+    assert [one.severity for one in found if one.rule == f"shellcheck-SC{code}"] == [severity]
+
+
+def test_a_field_of_a_jobscript_is_told_once(tmp_path: Path) -> None:
+    job = tmp_path / "job.sh"
+    job.write_text("#SBATCH -p short\n#SBATCH -t 10\n# properties = {properties}\n{exec_job}\n")
+    listed = findings_of(run_lint("--json", job, cwd=tmp_path))
+    assert [one["rule"] for one in listed if one["line"] == 4] == ["placeholder"]
+    assert [one["rule"] for one in listed if one["rule"].startswith("shellcheck")] == []
+
+
+def test_findings_of_one_cause_are_one_that_names_the_other_lines(tmp_path: Path) -> None:
+    job = tmp_path / "job.sh"
+    lines = ["#SBATCH -t 10", "setenv A 1", "setenv B 2", "cd /scratch", "cd a  # hpclaunch: ignore", "cd b"]
+    job.write_text("\n".join(["#!/bin/bash", *lines, "./app", ""]))
+    listed = [(one["line"], one["rule"], one["message"]) for one in findings_of(run_lint("--json", job))]
+    advice = "Use 'cd ... || exit' or 'cd ... || return' in case cd fails"
+    assert listed == [
+        (3, "command-refused", "setenv A 1: setenv is a command of csh, also line 4"),
+        (5, "shellcheck-SC2164", f"{advice}, also line 7"),
+    ]
+    statistics = run_lint("--statistics", job).stdout
+    assert "2  command-refused" in statistics
+
+
 def test_a_script_of_many_findings_of_shellcheck_is_read_once() -> None:
     program = find_shellcheck()
     assert program is not None

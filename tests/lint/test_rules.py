@@ -89,6 +89,8 @@ def test_only_what_the_site_refuses_without_is_an_error(script: str, severity: s
         ("directive-stray-word.sge", "warning"),
         ("directive-stray-word.name", "warning"),
         ("placeholder.dots", "warning"),
+        ("options-contradict.torque", "warning"),
+        ("options-contradict.nodes-of-pbs", "error"),
         ("scheduler-variable-unset.array", "note"),
         ("scheduler-variable-unset.array-off", "warning"),
         ("scheduler-variable-unset.printed", "note"),

@@ -353,8 +353,14 @@ def options_contradict(context: Context) -> Iterator[Violation]:
     for first, *others in (row.split() for row in TABLE["contradicting_options"].get(context.kind or "", ())):
         for one in (given[other] for other in others if {first, other} <= given.keys()):
             message = f"{one.text}: not together with {given[first].text} (line {given[first].line})"
-            yield Violation(one.line, message)
+            yield Violation(one.line, message, severity=_if_of_torque(context, one))
     yield from _lacking(given, TABLE["needed_options"].get(context.kind or "", {}))
+
+
+def _if_of_torque(context: Context, one: Directive) -> Severity | None:
+    """Return a warning for an option that TORQUE has, unless the script is for PBS Professional."""
+    sure = context.profile or context.script.kind_of_pbs[0] == "PBS Professional"
+    return None if sure or one.name not in TABLE["torque_reads"].split() else "warning"
 
 
 def _lacking(given: dict[str, Directive], needed: dict[str, str]) -> Iterator[Violation]:

@@ -15,7 +15,7 @@ from hpclaunch.lint.lint_rule import Context, Edit, Violation, also_at, rule
 from hpclaunch.lint.program_words import runs
 from hpclaunch.lint.rules.step_rules import end_of_pipeline
 from hpclaunch.scheduler.directive_readers import SUBMIT_COMMANDS
-from hpclaunch.shell.shell_syntax import Command, Word
+from hpclaunch.shell.shell_syntax import Assignment, Command, Word
 
 _SET_LETTERS: dict[str, str] = TABLE["set_letters"]
 _SET_NAMES = [*_SET_LETTERS, *TABLE["set_names"].split()]
@@ -24,6 +24,7 @@ _MOST_READ = 300
 """Characters of a command that are read; what is cut off ends in no form."""
 _COUNTED, _UNSURE, _GOES_ON = (re.compile(TABLE["counters"][part]) for part in ("forms", "before", "behind"))
 _BEHIND_AMPERSAND = re.compile(r"[^\n\"'#|;&]*(?:>&\d[^\n\"'#|;&]*)?&[ \t]*(;(?!;)|&&)")
+_READS_AGAIN = re.compile(TABLE["reads_again"])
 _DESCRIPTOR = re.compile(r"(?<!\S)\d+(?=[<>])")  # 16>log is a redirection, no program or file named 16
 _PIPEFAIL = re.compile(r"(?:(set (?:.* )?-\w*o|shopt .*-[a-tv-z]+)|set .*\+\w*o|shopt .*-\w+) pipefail\b")
 _BUILDS = {"make", "gmake", "cmake", "ninja"}
@@ -107,7 +108,8 @@ def shell_syntax(context: Context) -> Iterator[Violation]:
     script = context.script
     if script.language in ("bash", "sh") and not script.shell.template:
         for line, text in sorted(script.shell.misplaced)[:1]:
-            yield Violation(line, f"syntax error: unexpected {text}")
+            if line not in script.open_words:
+                yield Violation(line, f"syntax error: unexpected {text}")
         for command in (one for one in script.commands if one.after == "&" and not one.depth):
             if found := _BEHIND_AMPERSAND.match(script.text, command.end):
                 message = f"syntax error: {found[1]} behind &, which ends the command itself"
@@ -223,10 +225,31 @@ def _stands(row: dict[str, str], script: Script, command: Command) -> bool:
 
 
 def _mended(row: dict[str, str], script: Script, command: Command) -> bool:
-    """Tell whether the last value of the variable of a row comes later and is none that it reports."""
+    """Tell whether the last value of the variable of a row comes later and is none that it reports.
+
+    Of a row with ``once``: whether a shell reads the value again.
+    """
+    if "once" in row:
+        return _read_again(script, command)
     made = script.variables.assignments.get(row.get("until", ""), [])
     value = script.variables.expand(made[-1].value).in_words if made and made[-1].value else ""
     return bool(made) and made[-1].offset > command.start and not re.match(row["form"], f"PATH={value}")
+
+
+def _read_again(script: Script, command: Command) -> bool:
+    """Tell whether a shell reads the variable that a command sets once more, as ``eval "$NAME"`` does."""
+    variables = script.variables
+    texts = ((one, " ".join(word.visible for word in one.words) + " ") for one in variables.commands)
+    words = (word for one, text in texts if _READS_AGAIN.match(text) for word in one.words)
+    return any(command.start <= made.offset < command.end for word in words for made in _used(script, word))
+
+
+def _used(script: Script, word: Word) -> Iterator[Assignment]:
+    """Yield the assignments of the variables in a word, and of those in their values."""
+    for name in (part.text for part in word.parts if part.kind == "variable"):
+        yield from script.variables.assignments.get(name, ())
+    for value in script.variables.values(word):
+        yield from value.via
 
 
 def _refused(tables: dict[bool, _Forms], context: Context) -> Iterator[Violation]:

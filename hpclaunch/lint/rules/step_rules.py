@@ -11,7 +11,7 @@ from hpclaunch.binding.judge_masks import judge
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.bind_lists import bind_option, launch_ranks_per_node
 from hpclaunch.lint.known_variables import PREPARES, SHOWS, TABLE
-from hpclaunch.lint.launch_lines import Launch, python_files
+from hpclaunch.lint.launch_lines import STOPS, Launch, python_files
 from hpclaunch.lint.lint_rule import Context, Severity, Violation, also_at, rule
 from hpclaunch.lint.program_words import partly_expanded, program_words, runs, torch_run
 from hpclaunch.scheduler.directive_reader import name_set
@@ -109,7 +109,8 @@ def launcher_foreign(context: Context) -> Iterator[Violation]:
 @rule("submit-folder-not-entered")
 def submit_folder_not_entered(context: Context) -> Iterator[Violation]:
     script = context.script
-    given = script.has_option("d") or script.has_option("w") or script.variables.sources_unknown
+    options = "\n".join(one.text for one in script.active_directives)
+    given = re.search(TABLE["own_folder"], options) or script.variables.sources_unknown
     code = re.sub(r"(?m)^[ \t]*#(?!PBS).*", "", script.text)
     if given or not script.active_directives or re.search(r"\b(cd|pushd)\b|wdir", code):
         return
@@ -496,7 +497,7 @@ def _runs_something(command: Command) -> bool:
 def status_lost(context: Context) -> Iterator[Violation]:
     script = context.script
     launches = _real(script)
-    if not launches or script.reader is None or _stops_at_errors(script):
+    if not launches or script.reader is None or _handles_errors(script):
         return
     launch = launches[-1]
     later = _after(script, launch.command)
@@ -528,12 +529,12 @@ def _is_plain(command: Command, later: list[Command]) -> bool:
 
 def _hides(command: Command) -> bool:
     """Tell whether a command after a launch only reports or cleans up."""
-    words = [word.visible for word in command.words]
-    ends = command.name in _ENDING or words in (["exit", "0"], ["wait"])
-    return ends or (not words and bool(command.assignments))
+    words = [word.raw for word in command.words]
+    stops = STOPS.match(" ".join(words)) or words in (["exit", "0"], ["wait"])
+    return bool(stops or command.name in _ENDING or (not words and command.assignments))
 
 
-def _stops_at_errors(script: Script) -> bool:
-    """Tell whether the script ends at the first error, or has its own way to handle one."""
-    at_errors = script.on_from("e", "errexit") < inf
+def _handles_errors(script: Script) -> bool:
+    """Tell whether the script ends at errors, or it or the program that fills it in may handle them."""
+    at_errors = script.on_from("e", "errexit") < inf or script.is_filled_in
     return at_errors or not script.is_posix or any(one.name == "trap" for one in script.commands)

@@ -22,6 +22,8 @@ _LOGIN = re.compile(r"wandb login (--\S+ )*[0-9a-f]{40}\b")
 _NO_SECRET = re.compile(TABLE["no_secret"])
 _NOT_OF_SCHEDULERS = r"^(?!SLURM_|PBS_|LSB_|SGE_|NSLOT$)|_HET_GROUP|PACK|SPANK"
 _ESCAPED = re.compile(r"\\\$\{?([A-Za-z_]\w*)")
+_LABELLED = re.compile(r"\\\$\{?([A-Za-z_]\w*)\}?[\"']?[ \t]*[:=][ \t=:\"']*(\$\{?\1\b)")
+"""A name, and its value behind it, as a banner prints them."""
 _BLANK_BEHIND = re.compile(r"(?<=[ \t]\\)[ \t]+(?=\n[ \t]*[^\s#]|#)")
 _IN_QUOTES = re.compile(r'"[^"]*\\\$')
 _IN_SINGLE = re.compile(r"(?:--?[\w-]+=)?'[\w./:-]*\$\{?([A-Za-z_]\w*)\}?[\w./:-]*'")
@@ -170,17 +172,12 @@ def scheduler_variable_foreign(context: Context) -> Iterator[Violation]:
 def _foreign_to(script: Script) -> tuple[str, re.Pattern[str]]:
     """Return whose job a script is, and the variables that are not set there; none where it is not sure."""
     others = any(one.reader is not script.reader for one in script.directives)
-    if script.reader is None or others or script.unread:
+    says_nothing = TABLE["says_nothing"].get(script.kind, ())
+    leftover = all(one.name in says_nothing for one in script.directives)
+    if script.reader is None or others or leftover or script.unread:
         return "", re.compile("(?!)")
-    kind, lacks = _kind_of_pbs(script)
+    kind, lacks = script.kind_of_pbs
     return kind or script.reader.submit_command, re.compile(f"{_FOREIGN[script.reader.sentinel]}|{lacks}")
-
-
-def _kind_of_pbs(script: Script) -> tuple[str, str]:
-    """Return the PBS that alone reads the directives, and the variables that only the other one sets."""
-    given = "\n".join(one.text for one in script.active_directives)
-    rows = [row for row in TABLE["kinds_of"].get(script.kind, ()) if re.search(row["directives"], given)]
-    return (rows[0]["name"], rows[0]["lacks"]) if len(rows) == 1 else ("", "(?!)")
 
 
 def _where_read(script: Script, name: str) -> tuple[int, Severity | None]:
@@ -281,7 +278,7 @@ def escaped_dollar(context: Context) -> Iterator[Violation]:
     script = context.script
     for word, shown in _echoed(script):
         match = _ESCAPED.search(word.raw)
-        if match and not word.raw.startswith("'") and match[1] not in shown and _known(script, match[1]):
+        if match and not (word.raw.startswith("'") or match[1] in shown) and _known(script, match[1]):
             yield Violation(word.line, f"echo prints ${match[1]} as it is, not its value")
     for word in chain.from_iterable(launch.program for launch in script.launches):
         match = _escaped_in_single(word)
@@ -308,12 +305,13 @@ def _escaped_in_single(word: Word) -> re.Match[str] | None:
 
 
 def _echoed(script: Script) -> Iterator[tuple[Word, set[str]]]:
-    """Yield the words that echo prints into the job's output, and the variables whose values it prints."""
+    """Yield the words that echo prints into the job's output, and variables that are meant by name."""
+    labelled = {name for name, _ in _LABELLED.findall(script.text)}
     for command in script.commands:
         if command.name == "echo" and not (command.redirects or command.piped_out):
             parts = chain.from_iterable(word.parts for word in command.words)
             shown = {part.text for part in parts if part.kind == "variable"}
-            yield from ((word, shown) for word in command.words[1:])
+            yield from ((word, shown | labelled) for word in command.words[1:])
 
 
 def _known(script: Script, name: str) -> bool:
@@ -405,7 +403,7 @@ def _blanks(line: str) -> int:
 def scheduler_variable_unset(context: Context) -> Iterator[Violation]:
     script = context.script
     known = _tested(script) | script.variables.assignments.keys() | script.variables.provided
-    known |= {*_kind_of_pbs(script)[1].split("|")}  # another rule's
+    known |= {*script.kind_of_pbs[1].split("|")}  # another rule's
     if script.reader is None or not script.active_directives:
         return
     own = re.compile(TABLE["of_schedulers"].get(script.reader.sentinel, ""))

@@ -7,3 +7,4 @@ module purge
 echo done
 seff "$SLURM_JOB_ID"
 # site: unknown
+# expect: 5 status-lost

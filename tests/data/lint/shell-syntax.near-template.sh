@@ -3,3 +3,4 @@
 python train.py
 kill £(< gpu.pid)
 # site: unknown
+# expect: 3 status-lost

@@ -3,7 +3,7 @@
     python benchmarks/lint.py FOLDER [--unjudged] [--missed]
     python benchmarks/lint.py --unseen FOLDER [--half open] [--unjudged] [--missed]
     python benchmarks/lint.py --third FOLDER [--half open] [--unjudged] [--missed]
-    python benchmarks/lint.py --look fourth|fifth|...|ninth_kept|...|twelfth|...|fourteenth_kept
+    python benchmarks/lint.py --look fourth|fifth|...|ninth_kept|...|twelfth|...|sixteenth_kept
     python benchmarks/lint.py --cpu FOLDER
 
 ``FOLDER`` holds ``truth/`` with ``truth.json`` (scripts whose defects were written down before any program
@@ -30,41 +30,49 @@ defects down before any linter read them. A finding is right where a defect stan
 that), and the lines of defects that it tells although they stand elsewhere. Rules were made on ``open``. Of
 ``kept`` the judge's reading of earlier rules is printed, too, as recorded (``lint_third_looks.tsv``).
 
-``--look`` needs no scripts: it prints how a judge read one run over 60 scripts (2026-11-28, ``eighth`` on the
-29th) that no author of rules had seen. ``lint_LOOK_judged.tsv``: each defect that makes a job fail, as
-another person wrote it down before the run, whether a finding names it so that its reader would mend it, and
-``from`` where the script is; ``lint_LOOK_looks.tsv``: the errors and warnings, of ``eighth`` the notes, too.
-Of ``fourth`` 30 scripts were found by the words of a search and 30 in issues that report a failure; there a
-finding of any severity tells, and --site, for 11 scripts of 7 machines, added three notes only. Of ``fifth``
-37 were drawn by chance and 23 posted, one of these in a documentation; a note alone is ``note``, and --site,
-for 7 scripts of 5 machines, told nothing more. Of ``sixth`` 30 were drawn by chance and 30 posted in threads;
-again a note alone is ``note``, and --site, for 2 scripts of 2 machines, told nothing more. Two rows of its
-author are left out: conda takes an empty answer for yes (e18), and one mistake stood on two lines (e41). Of
-``seventh`` 30 were drawn by chance, and 30 are scripts that fail; 25 of these were found in an index of
-stored files, of which it does not say whose they are, by searching for mistakes that their finder had in
-mind, so recall on them flatters. In the half that was drawn are 12 defects in 9 scripts: 3 are found, 6 told
-by a note. Of ``eighth`` all 60 were drawn by chance; ``lint_eighth_lesser.tsv`` has, in its author's words,
-what possibly makes a job fail, or is slow or fragile. Of ``ninth`` 23 were posted in threads, mostly because
-the job failed, and 24 are examples of documentations, drawn by chance; ``ninth_kept`` is, by lot,
-the other half. Seven posted scripts are there only in part. ``false`` has there also what is true, but
-needless: seven errors that follow from one other, and what comes of a missing end. --site was not tried. One
-label was taken out after the look: sbatch 22.05.8 reads only the first letter of --open-mode. ``tenth``: 150
-scripts, all drawn by chance, with the rules of commit 311204ae. Their defects were not written down, so it
-tells of precision only: all errors and warnings, and 60 of the notes by lot; ``false`` as in ``ninth``.
-``eleventh`` and ``eleventh_kept``: the halves, by lot, of 150 more of 85 repositories (111 for Slurm, 24 PBS,
-8 Grid Engine, 7 LSF), with the rules of commit 873bcd8e: all errors and warnings, and 40 of the notes of both
-by lot, without shellcheck's. Rules were made from the first half only. ``twelfth``: 120 more of 63
-repositories (98 for Slurm, 13 PBS, 5 Grid Engine, 4 LSF), with the rules of commit e4730062, judged likewise
-by another judge, with 25 of the notes. No rule was made from it. ``thirteenth`` and ``thirteenth_kept``: the
-halves, by lot, of 90 scripts that people posted in threads of GitHub because a job failed (62 for Slurm, 16
-PBS, 7 LSF, 5 Grid Engine), 23 of them in part; those from 201 on are retold with the same directives and
-mistakes. The three authors of labels saw the first 1,500 characters of a thread, so its cause is mostly not
-known. Rules were made from the first half after the look, with commit 71f1a87a; --site was not tried.
-``needs`` may be ``program`` there: the manual of the program that is run. ``fourteenth`` and
-``fourteenth_kept``: the halves, by repository, of 656 more scripts of 268 repositories (475 for Slurm, 107
-PBS, 43 Grid Engine, 31 LSF), drawn by their files' names, with the rules of commit 700d9efc: all errors and
-warnings, by two judges. A reason that begins with ``needless`` says that the finding is true, but that no
-user of the script would change anything; one with ``severity``, that it should have another one.
+``--look`` needs no scripts: it prints how a judge read one run over 60 scripts (2026-11-28, ``eighth`` on
+the 29th) that no author of rules had seen. ``lint_LOOK_judged.tsv``: each defect that makes a job fail, as
+another person wrote it down before the run, whether a finding names it so that its reader would mend it,
+and ``from`` where the script is; ``lint_LOOK_looks.tsv``: the errors and warnings, of ``eighth`` the notes,
+too. Of ``fourth`` 30 scripts were found by the words of a search and 30 in issues that report a failure;
+there a finding of any severity tells, and --site, for 11 scripts of 7 machines, added three notes only. Of
+``fifth`` 37 were drawn by chance and 23 posted, one of these in a documentation; a note alone is ``note``,
+and --site, for 7 scripts of 5 machines, told nothing more. Of ``sixth`` 30 were drawn by chance and 30
+posted in threads; again a note alone is ``note``, and --site, for 2 scripts of 2 machines, told nothing
+more. Two rows of its author are left out: conda takes an empty answer for yes (e18), and one mistake stood
+on two lines (e41). Of ``seventh`` 30 were drawn by chance, and 30 are scripts that fail; 25 of these were
+found in an index of stored files, of which it does not say whose they are, by searching for mistakes that
+their finder had in mind, so recall on them flatters. In the half that was drawn are 12 defects in 9
+scripts: 3 are found, 6 told by a note. Of ``eighth`` all 60 were drawn by chance;
+``lint_eighth_lesser.tsv`` has, in its author's words, what possibly makes a job fail, or is slow or
+fragile. Of ``ninth`` 23 were posted in threads, mostly because the job failed, and 24 are examples of
+documentations, drawn by chance; ``ninth_kept`` is, by lot, the other half. Seven posted scripts are there
+only in part. ``false`` has there also what is true, but needless: seven errors that follow from one other,
+and what comes of a missing end. --site was not tried. One label was taken out after the look: sbatch
+22.05.8 reads only the first letter of --open-mode. ``tenth``: 150 scripts, all drawn by chance, with the
+rules of commit 311204ae. Their defects were not written down, so it tells of precision only: all errors and
+warnings, and 60 of the notes by lot; ``false`` as in ``ninth``. ``eleventh`` and ``eleventh_kept``: the
+halves, by lot, of 150 more of 85 repositories (111 for Slurm, 24 PBS, 8 Grid Engine, 7 LSF), with the rules
+of commit 873bcd8e: all errors and warnings, and 40 of the notes of both by lot, without shellcheck's. Rules
+were made from the first half only. ``twelfth``: 120 more of 63 repositories (98 for Slurm, 13 PBS, 5 Grid
+Engine, 4 LSF), with the rules of commit e4730062, judged likewise by another judge, with 25 of the notes.
+No rule was made from it. ``thirteenth`` and ``thirteenth_kept``: the halves, by lot, of 90 scripts that
+people posted in threads of GitHub because a job failed (62 for Slurm, 16 PBS, 7 LSF, 5 Grid Engine), 23 of
+them in part; those from 201 on are retold with the same directives and mistakes. The three authors of
+labels saw the first 1,500 characters of a thread, so its cause is mostly not known. Rules were made from
+the first half after the look, with commit 71f1a87a; --site was not tried. ``needs`` may be ``program``
+there: the manual of the program that is run. ``fourteenth`` and ``fourteenth_kept``: the halves, by
+repository, of 656 more scripts of 268 repositories (475 for Slurm, 107 PBS, 43 Grid Engine, 31 LSF), drawn
+by their files' names, with the rules of commit 700d9efc: all errors and warnings, by two judges. A reason
+that begins with ``needless`` says that the finding is true, but that no user of the script would change
+anything; one with ``severity``, that it should have another one. ``fifteenth`` and ``fifteenth_kept``:
+likewise 535 scripts of 251 other repositories (340 for Slurm, 102 PBS, 69 Grid Engine, 25 LSF; two have
+directives of two), with the rules of commit c9dfb541. Of 80 of each half, by lot, two more authors wrote
+down what surely makes the job fail or do something else than it says, a notice without an address included,
+before they knew of a finding; the judges of recall were a third author and, of the first half, who made the
+rules. ``sixteenth`` and ``sixteenth_kept``: the halves, by lot, of 49 posted scripts (17 of issues of
+GitHub, 32 of notebooks, blogs, reports and mailing lists), judged likewise, ``artefact`` where a post was
+cut off.
 
 All also count the failing defects by what a tool must know to see them: ``script``, its text and the
 documented behaviour of scheduler, shell and launcher; ``site``, a documented fact of the machine; ``files``,
@@ -362,7 +370,8 @@ def read_rows(path: Path) -> list[dict[str, str]]:
 
 
 _EARLY_LOOKS = ("fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "ninth_kept")
-_LATE_LOOKS = ("thirteenth", "thirteenth_kept", "fourteenth", "fourteenth_kept")
+_IN_HALVES = ("thirteenth", "fourteenth", "fifteenth", "sixteenth")
+_LATE_LOOKS = tuple(f"{look}{half}" for look in _IN_HALVES for half in ("", "_kept"))
 LOOKS = (*_EARLY_LOOKS, "tenth", "eleventh", "eleventh_kept", "twelfth", *_LATE_LOOKS)
 """The sets that were judged once, before rules were made from them."""
 

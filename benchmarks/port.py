@@ -45,11 +45,12 @@ read the ports to lumi-g, polaris and isambard-ai by hand, at 71f1a87a: 31 of 60
 are silent, and 19 more are silent about what shows itself at once or only costs cores. Rules were made from
 11 scripts: of the 27 ports of the other nine 26 say all at c6db2700, and 1 is silent. All are open now.
 
-``--judged`` prints how judges read the ports of 20 more scripts, the thirteenth set, by hand, as recorded in
-``benchmarks/data/port_thirteenth_judged.tsv``: drawn by one who had not read port, expected before any run,
-and read by others, at 700d9efc before rules were made from the half ``open``, and at 24bfced6 with them.
-``mild``: silent, but it shows itself at once, or costs cores or idle GPUs that a dry run names. ``refused``:
-a script that only submits others. ``kept`` was opened after that.
+``--judged`` prints how judges read the ports of 40 more scripts, the thirteenth and the fourteenth set, by
+hand, as recorded in ``benchmarks/data/port_judged.tsv``: drawn by one who had not read port, expected
+before any run, and read by others, at 700d9efc and c9dfb541 before rules were made from the half ``open``,
+and at the commits after them with them. ``mild``: silent, but it shows itself at once, or costs cores or
+idle GPUs that a dry run names. ``refused``: a script that only submits others. ``kept`` of the thirteenth
+was opened after that.
 """
 
 from __future__ import annotations
@@ -196,23 +197,22 @@ def judge(
 
 
 def print_judged() -> None:
-    """Print the verdicts of the judges by half and commit."""
-    counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
-    with FACTS.with_name("port_thirteenth_judged.tsv").open() as file:
+    """Print the verdicts of the judges by set, half and commit."""
+    counts: dict[tuple[str, str, str], Counter[str]] = defaultdict(Counter)
+    with FACTS.with_name("port_judged.tsv").open() as file:
         for row in csv.DictReader(file, delimiter="\t"):
-            counts[row["half"], row["commit"]].update({row["verdict"]: 1, "needless": int(row["needless"])})
+            key = row["set"], row["half"], row["commit"]
+            counts[key].update({row["verdict"]: 1, "needless": int(row["needless"])})
     names = ("right", "said", "silent", "mild", "refused", "needless")
     rows = [(*key, *(str(found[name]) for name in names)) for key, found in counts.items()]
-    print(text_table([("half", "commit", *names), *rows]))
+    print(text_table([("set", "half", "commit", *names), *rows]))
 
 
 def main() -> None:
     """Print the verdicts by half and target."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=Path, nargs="?")
-    parser.add_argument(
-        "--judged", action="store_true", help="print a judge's verdicts on the thirteenth set"
-    )
+    parser.add_argument("--judged", action="store_true", help="print the verdicts of judges on two sets")
     parser.add_argument("--show", help="print the reasons for this script")
     parser.add_argument("--half", choices=get_args(Half), help="only this half; prints what is wrong in it")
     asked = parser.parse_args()

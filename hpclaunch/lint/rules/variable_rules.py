@@ -420,10 +420,11 @@ def scheduler_variable_unset(context: Context) -> Iterator[Violation]:
 
 def _by_command_line(script: Script, name: str, option: str) -> bool:
     """Tell whether the option of a variable may be on the command line: no line switches it off."""
-    sentinel = script.reader.sentinel if script.reader else ""
+    sentinel = re.escape(script.reader.sentinel) if script.reader else ""
     off = re.search(rf"(?m)^##+ *{sentinel} +{option}\b", script.text)
     given = off or script.has_option("J") or script.has_option("t")
-    return name in TABLE["by_command_line"] and not given
+    said = re.search(rf"(?m)^[ \t]*#(?!#* *{sentinel}[ \t])[^\n]*(?<![\w-]){option}\b", script.text)
+    return bool(name in TABLE["by_command_line"] or said) and not given
 
 
 @rule("array-past-list")

@@ -38,6 +38,8 @@ _START_TIMEOUT_S = 60.0
 """Time for the login shell there to start a command: its start-up files come first."""
 _FILE_TIMEOUT_S = 1800.0
 """For one file: a file system that hangs must not keep the command waiting without end."""
+_END_S = 1.0
+"""Within it a lost connection is known to be one, where the server did not announce the end of the output."""
 _SOON_S, _PAUSE_S = 5.0, 0.5
 """A connection that broke within the first time is tried again after the second."""
 _MAX_ANSWER_BYTES = 256 << 20
@@ -321,7 +323,15 @@ class _Exchange:
                 raise self._late(timeout_s)  # the program closed its output and runs on
         finally:
             self._begun.set()  # nothing that waits for it may stay behind
-        return self._channel.recv_exit_status(), bytes(self._out), bytes(self._err)
+        code = -1 if self._is_cut() else self._channel.recv_exit_status()
+        return code, bytes(self._out), bytes(self._err)
+
+    def _is_cut(self) -> bool:
+        """Tell whether the connection was lost before the end of the output: the status may overtake it."""
+        link = self._channel.get_transport()
+        if not self._channel.eof_received:  # RFC 4254, 5.3: a server should send it, and need not
+            link.join(_END_S)
+        return not (self._channel.eof_received or link.is_active())
 
     def _late(self, timeout_s: float | None) -> NoAnswerError:
         return NoAnswerError(f"{self._program} gave no answer within {timeout_s:g} s on {self._host}")

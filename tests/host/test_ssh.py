@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Call, NoAnswerError, only_reading
-from hpclaunch.host.ssh import SshHost, connect, remote_command, state_folder
+from hpclaunch.host.ssh import SshHost, _Exchange, connect, remote_command, state_folder
 from tests.how_much import examples
 from tests.testbed.cluster import Sshd
 
@@ -363,6 +363,27 @@ def test_a_connection_killed_during_a_download_is_replaced(
     cut.join()
     assert host.exists(str(tmp_path))
     assert logins(plain_sshd) == before + 1
+
+
+def test_an_exit_status_that_overtakes_the_output_is_not_the_end_of_it(
+    host: SshHost, plain_sshd: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """sshd sends the status when the program ends, and the output as the other side takes it."""
+    data = os.urandom((2 << 20) + 30_000)  # more than paramiko's window by less than a pipe holds
+    (tmp_path / "file").write_bytes(data)
+    read_out = _Exchange._read_out
+    cut: list[bool] = []
+
+    def late(exchange: _Exchange) -> None:
+        if not cut:
+            cut.append(exchange._channel.status_event.wait(60))
+            plain_sshd.break_connections()
+            exchange._channel.get_transport().join(60)
+        read_out(exchange)
+
+    monkeypatch.setattr(_Exchange, "_read_out", late)
+    assert host.read_file(f"{tmp_path}/file") == data
+    assert cut == [True]
 
 
 def test_a_host_that_is_gone_is_refused_and_the_file_is_the_old_one(

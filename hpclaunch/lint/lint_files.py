@@ -16,7 +16,7 @@ from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.lint.batch_script import Script, placeholder_in, read_script
 from hpclaunch.lint.chosen_findings import chosen, without_ignored
 from hpclaunch.lint.finding_report import difference
-from hpclaunch.lint.known_variables import SHELLCHECK_REPEATS
+from hpclaunch.lint.known_variables import SHELLCHECK_REPEATS, TABLE
 from hpclaunch.lint.lint_config import LintSettings
 from hpclaunch.lint.lint_rule import Files, Finding
 from hpclaunch.lint.lint_script import fix, in_order, lint_script, site_of
@@ -29,6 +29,8 @@ from hpclaunch.site.site_scheduler import no_submission
 
 _SHARES = 4
 """Parts of the work for each process: scripts differ in length."""
+_OF_THE_SHELL = {"shell-syntax", "test-bracket-joined", "continuation-missing", *TABLE["refused_commands"]}
+"""Rules about what shellcheck reads, too."""
 _HEAD = 65536
 """Bytes in which the first directive stands."""
 _OTHERS = "OAR|PJM|MSUB"
@@ -129,7 +131,7 @@ def _faults(task: LintTask, script: Script, profile: SiteProfile | None) -> tupl
         return findings
     more = run_shellcheck(task.shellcheck, script.text, LocalHost())
     left = (one for one in more if not _is_left_open(script, one.line or 1))
-    return in_order(_without_repeats((*findings, *left), (*findings, *more)))
+    return in_order(_without_repeats(script, (*findings, *left), (*findings, *more)))
 
 
 def _is_left_open(script: Script, line: int) -> bool:
@@ -138,13 +140,19 @@ def _is_left_open(script: Script, line: int) -> bool:
     return line in script.open_words or bool(in_template)
 
 
-def _without_repeats(findings: tuple[Finding, ...], every: tuple[Finding, ...]) -> Iterator[Finding]:
-    """Yield findings without those of shellcheck that repeat one of ``every``."""
-    codes = ((one, code) for one in every for code in SHELLCHECK_REPEATS.get(one.rule, "").split())
-    said = {(code, one.line if code > "2" else None) for one, code in codes}
+def _without_repeats(
+    script: Script, findings: tuple[Finding, ...], every: tuple[Finding, ...]
+) -> Iterator[Finding]:
+    """Yield findings without those of shellcheck that repeat one of ``every``: by its code, or of its line.
+
+    A template's text is not what the shell reads in the end, so its syntax tells nothing.
+    """
+    said = " ".join(SHELLCHECK_REPEATS.get(one.rule, "") for one in every)
+    said += f" {TABLE['shellcheck_warnings']['syntax']}" * script.shell.template
+    lines = {one.line for one in every if one.rule in _OF_THE_SHELL}
     for one in findings:
-        code = one.rule.removeprefix(PREFIX)
-        if (code, one.line if code > "2" else None) not in said:
+        on_line = one.rule.startswith(PREFIX) and one.severity == "warning" and one.line in lines
+        if not on_line and one.rule.removeprefix(PREFIX) not in said.split():
             yield one
 
 

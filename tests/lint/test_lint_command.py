@@ -393,6 +393,37 @@ def test_what_shellcheck_finds_is_a_warning_where_the_job_does_something_else(
     assert [one.severity for one in found if one.rule == f"shellcheck-SC{code}"] == [severity]
 
 
+@in_one_test(
+    "line, rule, codes",
+    [
+        ("[ $X >= 5 ] && ./app", "command-refused", []),
+        ("export X = 5", "command-refused", []),
+        ("X== 5", "command-misread", []),
+        ("./app (8,)", "shell-syntax", []),
+        ("cd /data\n./app (8,)\n[ -n $X ]", "shell-syntax", []),  # shellcheck reads no further
+        ("export X = 5\n[ -n $Y ]", "command-refused", ["shellcheck-SC2070"]),
+    ],
+)
+def test_one_cause_is_not_told_by_shellcheck_too(
+    line: str, rule: str, codes: list[str], tmp_path: Path
+) -> None:
+    job = tmp_path / "job.sh"
+    job.write_text(f"#!/bin/bash\n#SBATCH -t 10\n{line}\n")
+    listed = [one for one in findings_of(run_lint("--json", job)) if one["severity"] != "note"]
+    assert rule in [one["rule"] for one in listed]
+    assert [one["rule"] for one in listed if one["rule"].startswith("shellcheck")] == codes
+
+
+def test_the_syntax_of_a_template_is_not_told(tmp_path: Path) -> None:
+    job = tmp_path / "job.sh"
+    lines = ["#!/bin/bash", "#SBATCH -t 10", "{% if x %}", "./app (x)", "{% endif %}", "[ -n $A ] && ./b", ""]
+    job.write_text("\n".join(lines))
+    assert [one["rule"] for one in findings_of(run_lint("--json", job)) if one["severity"] != "note"] == []
+    job.write_text("\n".join([*lines[:2], *lines[5:]]))
+    listed = [one["rule"] for one in findings_of(run_lint("--json", job)) if one["severity"] != "note"]
+    assert listed == ["shellcheck-SC2070"]
+
+
 def test_a_field_of_a_jobscript_is_told_once(tmp_path: Path) -> None:
     job = tmp_path / "job.sh"
     job.write_text("#SBATCH -p short\n#SBATCH -t 10\n# properties = {properties}\n{exec_job}\n")

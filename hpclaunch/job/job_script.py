@@ -1,5 +1,6 @@
 """The script of a prepared job, and the folder ``files`` that it uses. A dry run ends here."""
 
+import json
 from functools import partial
 from pathlib import Path
 
@@ -121,18 +122,22 @@ def _runner() -> dict[str, bytes]:
     return {"runner/hpclaunch/__init__.py": b"", **runner}
 
 
-STANDS = ("look", "rank_stands")
+LOOK = ("words", "look")
+"""The processes of a job on a node."""
+STANDS = (*LOOK, "rank_stands")
 """Where the processes of a job stand on a node."""
 STAGING = ("safe_unpack", "archive_reader", "stage_sources", "stage_images", "stage_copy", "stage")
 """Copies data to the nodes."""
-ROLL_CALL_FILES = {"stands.py": STANDS, "roll_call.py": ("look", "roll_call")}
+ROLL_CALL_FILES = {"stands.py": STANDS, "roll_call.py": (*LOOK, "roll_call")}
 """File in the job's folder -> its modules: what is asked on each node, and the roll call of all."""
 
 
 def one_text(modules: tuple[str, ...]) -> str:
-    """Return the text of the last module, with those before it, which it imports, put in."""
+    """Return the text of the last module, with those before it, which it imports, put in; words: a table."""
     folder = resource_dir("remote")
-    *imported, program = ((name, (folder / f"{name}.py").read_text()) for name in modules)
+    table = f"WORDS = {json.loads((folder / 'words.json').read_text('utf-8'))!r}"
+    texts = (table if name == "words" else (folder / f"{name}.py").read_text() for name in modules)
+    *imported, program = zip(modules, texts, strict=True)
     lines = ["import sys, types"]
     for name, text in imported:
         whole = f"hpclaunch.remote.{name}"

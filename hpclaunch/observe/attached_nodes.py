@@ -11,7 +11,7 @@ from hpclaunch.amounts import listed
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host
-from hpclaunch.package_data import resource_dir
+from hpclaunch.job.job_script import LOOK, one_text
 from hpclaunch.remote.look import MARK
 from hpclaunch.remote.roll_call import whole_answers
 from hpclaunch.scheduler.launcher import Launcher
@@ -89,7 +89,7 @@ def _of_step(nodes: tuple[AttachedNode, ...], step: str, job: RunningJob) -> Ite
 def _answers(
     host: Host, attach: Attach, launcher: Launcher, job: RunningJob, environ: Mapping[str, str]
 ) -> tuple[AttachedNode, ...]:
-    program = (resource_dir("remote") / "look.py").read_text()
+    program = one_text(LOOK)
     commands = attach.commands(job)
     if not commands and environ.get(attach.job_variable) == job.id:
         commands = _from_inside(launcher, len(job.nodes))

@@ -22,6 +22,7 @@ from hpclaunch.package_data import shell_words
 from hpclaunch.plan.startup_plan import JOB_VARIABLE, LOOK_S, STACKS_SIGNAL
 from hpclaunch.remote import roll_call
 from hpclaunch.remote.look import MARK
+from hpclaunch.remote.words import WORDS
 from hpclaunch.scheduler.registry import get_scheduler
 from hpclaunch.scheduler.scheduler_interface import Attach, JobState, Scheduler
 from hpclaunch.site.load_profile import load_site
@@ -253,7 +254,7 @@ def watched(calls: Sequence[dict[str, Any]], end: str = "") -> dict[str, Any]:
     last["kind"] = _kind(last["kind"], reports, stuck, moving=moving)
     suspects = [one["rank"] for one in reports if one["suspect"]]
     finding = _finding(reports, len(calls), last["missing"]) + "; output came meanwhile" * printed + end
-    more = {"remedy": roll_call.REMEDIES.get(last["kind"]), "suspects": suspects, "finding": finding}
+    more = {"remedy": WORDS["remedies"].get(last["kind"]), "suspects": suspects, "finding": finding}
     return {**last, "by_rank": reports, **more}
 
 

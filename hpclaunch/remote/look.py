@@ -3,10 +3,10 @@
 
     python3 -c TEXT JOB_VARIABLE JOB_ID
 
-It only reads /proc and /sys, and the list of nvidia-smi or rocm-smi where a rank names a GPU that they do not
-tell; writes nothing, imports nothing of hpclaunch and runs on any Python from 3.6 on. A process belongs to
-the job if its environment, as it was when the process started, says so, or its cgroup does. The answer is
-JSON in short lines, since a launcher mixes long lines of several nodes.
+TEXT is that of ``words.json`` and of this file. It only reads /proc and /sys, and the list of nvidia-smi or
+rocm-smi where a rank names a GPU that they do not tell; writes nothing and runs on any Python from 3.6 on.
+A process belongs to the job if its environment, as it was when the process started, says so, or its cgroup
+does. The answer is JSON in short lines, since a launcher mixes long lines of several nodes.
 """
 
 import json
@@ -18,46 +18,22 @@ import time
 from collections import Counter
 from typing import Any, Dict, Iterable, List, Optional
 
+from hpclaunch.remote.words import WORDS
+
 MARK = "HPCLAUNCH-LOOK "
 _PIECE = 400
 MOST_PROCESSES = 4096
 PAUSE_S = 0.2
-VARIABLES = re.compile(
-    r"(SLURM_(JOB_ID|STEP_ID|PROCID|LOCALID|NTASKS|NODEID|CPU_BIND|(JOB|STEP)_GPUS|GPUS_ON_NODE)|PBS_JOBID|PMIX?_(RANK|SIZE|LOCAL_RANK)"
-    r"|PALS_(LOCAL_)?RANKID|PMI_LOCAL_RANK|MPI_LOCAL(N?RANKS|RANKID)|OMPI_COMM_WORLD_(LOCAL_)?(RANK|SIZE)"
-    r"|(LOCAL_)?RANK|(LOCAL_)?WORLD_SIZE|TORCHELASTIC_RUN_ID|CROSS_SIZE|JSM_NAMESPACE_(LOCAL_)?(RANK|SIZE)|FLUX_TASK_(RANK|LOCAL_ID)"
-    r"|FLUX_JOB_(ID|SIZE)|LSB_JOBID|(CUDA|ROCR|HIP|GPU)_\w*(DEVICE|ORDINAL)\w*|ZE_AFFINITY_MASK|OMP_(NUM_THREADS|PLACES|PROC_BIND)"
-    r"|KMP_AFFINITY|NCCL_(SOCKET_IFNAME|IB_HCA|NET|NET_GDR_LEVEL)|MPICH_OFI_NIC_(POLICY|MAPPING)|UCX_NET_DEVICES"
-    r"|FI_(CXI_DEVICE_NAME|PROVIDER)|GLOO_SOCKET_IFNAME|HPCLAUNCH_(RANK|TASKS))$"
-)
+VARIABLES = re.compile("(" + "|".join(WORDS["variables"]) + ")$")
 """Variables about ranks, GPUs, threads and network cards; no others leave the node."""
-RANKS_OF = (
-    ("TORCHELASTIC_RUN_ID", "RANK", "LOCAL_RANK", "WORLD_SIZE"),
-    ("CROSS_SIZE", "RANK", "LOCAL_RANK", "WORLD_SIZE"),  # deepspeed (launcher/launch.py, 0.19)
-    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE"),
-    ("PALS_LOCAL_RANKID", "PALS_RANKID", "PALS_LOCAL_RANKID", "PMI_SIZE"),
-    ("PMI_LOCAL_RANK", "PMI_RANK", "PMI_LOCAL_RANK", "PMI_SIZE"),
-    ("MPI_LOCALRANKID", "PMI_RANK", "MPI_LOCALRANKID", "PMI_SIZE"),
-    ("JSM_NAMESPACE_RANK", "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_LOCAL_RANK", "JSM_NAMESPACE_SIZE"),
-    ("FLUX_TASK_RANK", "FLUX_TASK_RANK", "FLUX_TASK_LOCAL_ID", "FLUX_JOB_SIZE"),
-    ("SLURM_STEP_ID", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS"),
-    ("HPCLAUNCH_RANK", "HPCLAUNCH_RANK", "HPCLAUNCH_RANK", "HPCLAUNCH_TASKS"),
-)
+RANKS_OF: List[List[str]] = WORDS["ranks of"]
 """How a process is known for a rank, the surest first: a variable that must be there, then those of its rank,
-its local rank and the number of ranks."""
-GPU_VARIABLES = (
-    *("ROCR_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"),
-    "GPU_DEVICE_ORDINAL",
-)
-HELPERS = re.compile(
-    r"(srun|mpirun|mpiexec(\.\w+)?|prterun|prted|orted|hydra_(pmi|bstrap)_proxy|slurmstepd|palsd|aprun|jsrun"
-    r"|(flux-)?(broker|shell|exec)$|flux(-job)?$)"
-)
+its local rank and the number of ranks. CROSS_SIZE is deepspeed's (launcher/launch.py, 0.19)."""
+GPU_VARIABLES: List[str] = WORDS["GPU variables"]
+HELPERS = re.compile("(" + "|".join(WORDS["helpers"]) + ")")
 """Programs of launchers, which have the variables of a rank and are none."""
 SHELLS = re.compile("(ba|da|k|z)?sh")
-WORKER_LAUNCHERS = re.compile(
-    r"\S*python[\d.]* (-u )?(-m )?(\S*/)?(torchrun|accelerate|deepspeed|fabric|torch\.distributed\.)"
-)
+WORKER_LAUNCHERS = re.compile(WORDS["worker launchers"])
 """The command lines of what starts the workers of a node."""
 DEVICE = re.compile(r"/dev/(nvidia\d+|dri/renderD\d+|kfd|cxi\d+|infiniband/uverbs\d+|hfi1_\d+|davinci\d+)$")
 """Device files of GPUs and network cards that a rank opens to use them."""

@@ -3,8 +3,8 @@
 
     python3 -I -c TEXT JOB_VARIABLE JOB_ID SIGNAL
 
-TEXT is that of ``look.py`` and of this file. The signal requests Python's stacks and is sent only to a
-process whose SigCgt in /proc/PID/status says that it catches it, and that holds open the file which
+TEXT is that of ``words.json``, ``look.py`` and this file. The signal requests Python's stacks and is sent
+only to a process whose SigCgt in /proc/PID/status says that it catches it, and that holds open the file which
 ``rank_startup.py`` made for them; any other process would die of it, and is read in /proc only. All ranks are
 looked at twice, some seconds apart. It changes nothing else, writes no file and ends in bounded time, also
 where a file of /proc does not answer. It runs on any Python from 3.6 on.
@@ -33,6 +33,7 @@ from hpclaunch.remote.look import (
     read,
     target,
 )
+from hpclaunch.remote.words import WORDS
 
 GAP_S = 3.0
 """Between the two looks."""
@@ -53,30 +54,10 @@ _SPY_FRAME = re.compile(r"    (.*) \((.*?)(?::(\d+))?\)")
 _WATCHED = re.compile(r"/proc/(\d+)$")
 STACKS, RECORDER, COLLECTIVE = "hpclaunch-stacks", "hpclaunch-recorder", "hpclaunch-collective"
 """Names of the files in memory, as the links in /proc/PID/fd begin behind /dev/shm."""
-_BY_FILE = {"read", "write", "pread64", "readv", "fsync", "flock", "fcntl", "getdents64", "connect"}
-_BY_FILE |= {"accept", "accept4", "recvfrom", "recvmsg", "sendto", "sendmsg", "ioctl"}
-_BY_PATH = {"open": 0, "stat": 0, "lstat": 0, "mkdir": 0, "unlink": 0, "rmdir": 0, "access": 0, "statfs": 0}
-_BY_PATH.update({"openat": 1, "newfstatat": 1, "statx": 1, "unlinkat": 1, "mkdirat": 1, "faccessat": 1})
-_CALLS = {
-    "x86_64": """
-        0 read 1 write 2 open 4 stat 6 lstat 7 poll 16 ioctl 17 pread64 19 readv 21 access 23 select
-        34 pause 35 nanosleep 42 connect 43 accept 44 sendto 45 recvfrom 46 sendmsg 47 recvmsg
-        61 wait4 72 fcntl 73 flock 74 fsync 83 mkdir 84 rmdir 87 unlink 128 rt_sigtimedwait
-        130 rt_sigsuspend 137 statfs 202 futex 217 getdents64 230 clock_nanosleep 232 epoll_wait
-        247 waitid 257 openat 258 mkdirat 262 newfstatat 263 unlinkat 269 faccessat 270 pselect6
-        271 ppoll 281 epoll_pwait 288 accept4 332 statx
-    """,
-    "aarch64": """
-        22 epoll_pwait 25 fcntl 29 ioctl 32 flock 34 mkdirat 35 unlinkat 43 statfs 48 faccessat
-        56 openat 61 getdents64 63 read 64 write 65 readv 67 pread64 72 pselect6 73 ppoll
-        79 newfstatat 82 fsync 95 waitid 98 futex 101 nanosleep 115 clock_nanosleep
-        133 rt_sigsuspend 137 rt_sigtimedwait 202 accept 203 connect 206 sendto 207 recvfrom
-        211 sendmsg 212 recvmsg 242 accept4 260 wait4 291 statx
-    """,
-}
-"""Machine -> numbers of system calls, each with its name (asm/unistd_64.h, asm-generic/unistd.h)."""
-_WORDS = _CALLS.get(os.uname().machine, "").split()
-_CALLS_HERE = dict(zip(_WORDS[::2], _WORDS[1::2]))  # noqa: B905  (3.6)
+_BY_PATH = {name: at for at, names in enumerate(WORDS["by path"]) for name in names}
+_CALLS = " ".join(WORDS["calls"].get(os.uname().machine, [])).split()
+_CALLS_HERE = dict(zip(_CALLS[::2], _CALLS[1::2]))  # noqa: B905  (3.6)
+"""Numbers of system calls -> name, of this machine (asm/unistd_64.h, asm-generic/unistd.h)."""
 
 Process = Dict[str, Any]
 _IN_TURN: Dict[int, threading.Lock] = {}
@@ -146,7 +127,7 @@ def system_call(pid: str) -> Tuple[str, str]:
     if len(words) < 3 or not words[0].isdigit():
         return "", ""
     name = _CALLS_HERE.get(words[0], "")
-    if name in _BY_FILE:
+    if name in WORDS["by file"]:
         return name, target("/proc/" + pid + "/fd/" + str(int(words[1], 16)))
     if name in _BY_PATH:
         path = text_at(pid, int(words[1 + _BY_PATH[name]], 16))

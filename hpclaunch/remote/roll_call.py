@@ -17,6 +17,7 @@ from contextlib import suppress
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from hpclaunch.remote.look import GPU_VARIABLES, HELPERS, MARK, RANKS_OF, WORKER_LAUNCHERS
+from hpclaunch.remote.words import WORDS
 
 FILE, VERDICT = "stacks.json", "hang"
 """Names in the job's folder of the whole roll call, and of its finding alone, which goes into the record."""
@@ -27,57 +28,17 @@ _OF_RAY = re.compile(r"ray::(IDLE|\w+Agent)|\S+ (-u )?\S*/(ray start |(site|dist
 """Ray's own processes, which do no task of the program (2.60)."""
 _AROUND = re.compile(r"wrap|_call_impl$|^decorate_")
 """Functions around the one that the program called, as of torch's modules and Ray's."""
-_LIBRARY = re.compile(
-    r"/(site|dist)-packages/|/lib(64)?/python[\d.]+/|^<frozen|/hpclaunch/train/|/files/startup/|/pypy[\d.]+/"
-)
-_MESSAGES = re.compile(
-    r"/(torch/distributed|torch/autograd|horovod|mpi4py|deepspeed|jax|nccl|hpclaunch/train)[/.]"
-)
+_LIBRARY = re.compile("|".join(WORDS["libraries"]))
+_MESSAGES = re.compile(WORDS["messages"])
 """Libraries whose functions are named by the collective that they wait for."""
-_KINDS = (
-    ("reducescatter", r"_?reduce_?scatter"),
-    ("allreduce", r"_?i?all_?reduce"),
-    ("allgather", r"_?i?all_?gather"),
-    ("alltoall", r"i?all_?to_?all"),
-    ("broadcast", r"i?b(road)?cast"),
-    ("barrier", r"i?barrier|monitored_?barrier|wait_for_all"),
-    ("reduce", r"i?reduce$"),
-    ("scatter", r"i?scatter"),
-    ("gather", r"i?gather"),
-    ("receive", r"i?recv|sendrecv"),
-    ("send", r"i?send"),
-    ("synchronize", r"synchronize$"),  # Horovod's wait for what it has begun
-    ("backward", r"_engine_run_backward$"),  # where DDP and FSDP sum gradients
-)
 _CALLED = re.compile(r"(\w+)\.(\w+)\(")
-_AWAITS = re.compile(
-    r"/(subprocess|selectors)\.py|/(multiprocessing|concurrent/futures|joblib|torch/utils/data)/"
-)
+_AWAITS = re.compile("|".join(WORDS["awaits"]))
 """Code in which a rank waits for processes that it has started."""
 _OF_RANKS = re.compile(r"\w*comm\w*|dist|distributed|hvd", re.IGNORECASE)
 _CERTAIN = ("reducescatter", "allreduce", "allgather", "alltoall", "barrier")
 """Collectives whose names nothing else has; others, such as gather, need such an object before them."""
-_BLOCKED = {
-    **dict.fromkeys(("open", "openat"), "open()"),
-    **dict.fromkeys(("read", "pread64", "readv"), "read()"),
-    **dict.fromkeys(("write",), "write()"),
-    **dict.fromkeys(("stat", "lstat", "newfstatat", "statx", "access", "faccessat", "statfs"), "stat()"),
-    **{name: name + "()" for name in ("fsync", "flock", "fcntl", "connect", "accept", "mkdir", "unlink")},
-    "getdents64": "list()",
-}
+_BLOCKED = {call: said for said, calls in WORDS["blocked"].items() for call in calls.split()}
 """System calls that say more than the Python function around them."""
-_KERNEL_WAITS = (
-    (r"rpc_wait|nfs", "waiting for NFS"),
-    (r"ptlrpc|^ll_|cl_sync|osc_|ldlm", "waiting for Lustre"),
-    (r"^gpfs|cxiWait", "waiting for GPFS"),
-    (
-        r"io_schedule|folio_wait|wait_on_page|blk_|_dio_|_buffer$|jbd2_|xfs_",
-        "waiting for a disk or file system",
-    ),
-    (r"wait_for_partner|fifo_open", "waiting for the other end of a FIFO"),
-    (r"pipe_(read|wait)|anon_pipe_read", "reading a pipe"),
-    (r"hrtimer_nanosleep|do_nanosleep", "asleep"),
-)
 OVER = "waits while Python ends, as mpi4py does in MPI_Finalize"
 _RAISED = re.compile(r"^Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\w.*)\Z", re.MULTILINE)
 _UNNAMED = {"pipe": "a pipe", "socket": "a socket"}
@@ -177,9 +138,10 @@ def lines_of(process: Dict[str, Any]) -> List[str]:
 
 
 def collective_in(name: str) -> Optional[str]:
-    """Return the collective that a function is named after."""
+    """Return the collective that a function is named after; ``synchronize`` is Horovod's wait for what it has
+    begun, ``backward`` where DDP and FSDP sum gradients."""
     last = name.rpartition(".")[2].lower()
-    return next((kind for kind, pattern in _KINDS if re.match(pattern, last)), None)
+    return next((kind for kind, pattern in WORDS["kinds"] if re.match(pattern, last)), None)
 
 
 def own_frame(stack: List[List[Any]]) -> int:
@@ -259,7 +221,7 @@ def place_of(process: Dict[str, Any]) -> Dict[str, Any]:
 def kernel_wait(now: Dict[str, Any]) -> str:
     """Return what the kernel waits for, in words; empty where its function says nothing."""
     waits = now.get("waits", "")
-    return next((words for pattern, words in _KERNEL_WAITS if re.search(pattern, waits)), "")
+    return next((words for pattern, words in WORDS["kernel waits"] if re.search(pattern, waits)), "")
 
 
 def call_in(line: str) -> str:
@@ -593,26 +555,6 @@ def first_difference(reports: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
     return []
 
 
-_NO_STACKS = (
-    "no Python stack is known: 'python train.py' as the command has them, unless --no-stacks; or py-spy there"
-)
-_NOT_PYTHON = "stacks are read of Python only: gdb -p PID -batch -ex bt shows another program's, on its node"
-_MEANINGS = {
-    "alike": "no rank differs: a message may be lost, or the fabric does not answer",
-    "moving": "the ranks move: they are not stuck",
-}
-REMEDIES = {
-    "stopped": "a stopped process goes on with: kill -CONT PID, on its node",
-    "disk": "its file system does not answer, or is slow: --watch 60 tells; ask the site, --exclude the node",
-    "mismatch": "all ranks must call the same collectives in the same order: some skip one, or call another",
-    "blocked": "look at that file: a FIFO without a writer, a lock, a file system that does not answer",
-    "missing": "a rank that has ended cannot answer: hpclaunch logs, hpclaunch status",
-    "behind": "the other ranks wait for it: its stack, below, tells where it is",
-    "over": "its program left early, or raised an exception, by which python -m mpi4py would end all ranks",
-    "slow": "the other ranks wait for it, and it moves: hpclaunch timeline shows by how much it is late",
-}
-
-
 def exception_of(words: str) -> str:
     """Return ``raised ...`` where a rank's stderr ends with the traceback of an exception, else nothing."""
     match = _RAISED.search(words.rstrip())
@@ -623,7 +565,8 @@ def without_stacks(reports: List[Report]) -> List[str]:
     """Return how to have stacks, where no rank showed one."""
     if not reports or any(one["by"] or is_over(one) for one in reports):
         return []
-    return [_NO_STACKS if any(re.match("python|pypy", program_of(one)) for one in reports) else _NOT_PYTHON]
+    unread, other = WORDS["no stacks"]
+    return [unread if any(re.match("python|pypy", program_of(one)) for one in reports) else other]
 
 
 def roll_call(
@@ -655,7 +598,7 @@ def roll_call(
     return {
         "finding": finding,
         "kind": kind,
-        "remedy": REMEDIES.get(kind),
+        "remedy": WORDS["remedies"].get(kind),
         "suspects": [one["rank"] for one in reports if one["suspect"]],
         "missing": missing,
         "ranks": ranks,
@@ -717,8 +660,8 @@ def sentence(
     parts += absent(missing if groups else [])
     if not groups:
         parts.append("no rank of the job can be seen on its nodes")
-    if kind in _MEANINGS:
-        parts.append(_MEANINGS[kind])
+    if kind in WORDS["meanings"]:
+        parts.append(WORDS["meanings"][kind])
     if idle_s is not None:
         parts.append(f"no output since {span(idle_s)}")
     return "; ".join([*parts, *notes])

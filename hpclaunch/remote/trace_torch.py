@@ -18,34 +18,15 @@ import os
 import re
 import sys
 from functools import partial
+from pathlib import Path
 from typing import Any, NoReturn
 
 BATCH = 2
 """Samples of the traced step: a normalisation over a batch of one refuses to train."""
-KINDS = """conv: conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d
-linear: linear matmul bmm addmm baddbmm einsum mm __matmul__
-attention: scaled_dot_product_attention; relu: relu relu_; gelu: gelu; embedding: embedding
-batchnorm: batch_norm; layernorm: layer_norm group_norm instance_norm; rmsnorm: rms_norm
-maxpool: max_pool1d max_pool2d max_pool3d adaptive_max_pool2d boolean_dispatch; dropout: dropout dropout2d
-avgpool: avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d
-add: add add_ __add__ __iadd__ sub; multiply: mul mul_ __mul__ __imul__; concat: cat concat stack
-softmax: softmax log_softmax"""
+_TABLE = json.loads(Path(__file__).with_name("trace_torch.json").read_text("utf-8"))
+KIND_OF: dict[str, str] = {name: kind for kind, names in _TABLE["kinds"].items() for name in names.split()}
 """The functions of each kind of layer; others with operations are ``linear``, the rest ``elementwise``."""
-KIND_OF = {
-    name: kind
-    for kind, _, names in (line.partition(":") for line in re.split(r"[;\n] ?", KINDS))
-    for name in names.split()
-}
-
-IN_FP32 = frozenset(
-    re.split(
-        r"\s+",
-        """acos asin cosh erfinv exp expm1 log log10 log1p log2 pow __pow__ __rpow__ reciprocal rsqrt sinh tan
-cumprod cumsum prod sum dist norm renorm layer_norm group_norm softmax log_softmax softmin softplus
-cross_entropy nll_loss mse_loss l1_loss smooth_l1_loss kl_div poisson_nll_loss cosine_similarity
-cosine_embedding_loss""",
-    )
-)
+IN_FP32 = frozenset(_TABLE["fp32"])
 """What torch.autocast computes in fp32 on GPUs (its documentation, 2.2 to 2.13); on processors it is less."""
 
 

@@ -16,17 +16,16 @@ from msgspec.structs import replace
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.job.job_script import LOOK, one_text
 from hpclaunch.lint.rules.binding_rules import RULE_OF_RANK
 from hpclaunch.observe.attached_nodes import AttachedNode, Process, parse_nodes
 from hpclaunch.observe.attached_ranks import AttachDocument, judge_attached
-from hpclaunch.package_data import resource_dir
 from hpclaunch.remote.look import DEVICE, MARK, policy_of
 from hpclaunch.scheduler.registry import get_scheduler
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.profile_node import site_topology
 from tests.in_one_test import in_one_test
 
-LOOK = resource_dir("remote") / "look.py"
 RIGHT = ["49-55", "57-63", "17-23", "25-31", "1-7", "9-15", "33-39", "41-47"]
 
 
@@ -189,7 +188,7 @@ def test_a_job_without_processes() -> None:
 
 
 def looked(job: str, variable: str = "PBS_JOBID") -> dict[str, Any]:
-    line = [sys.executable, "-c", LOOK.read_text(), variable, job]
+    line = [sys.executable, "-c", one_text(LOOK), variable, job]
     (node,) = parse_nodes(subprocess.run(line, capture_output=True, text=True, check=True).stdout)
     return {str(one.pid): one for one in node.processes}
 
@@ -481,7 +480,7 @@ def test_the_lists_of_the_vendors_programs(
     job = f"{os.getpid()}3"
     environment = {"PBS_JOBID": f"{job}.server", "ROCR_VISIBLE_DEVICES": value, "PATH": os.environ["PATH"]}
     with subprocess.Popen(["sleep", "60"], env=environment) as sleeping:
-        line = [sys.executable, "-c", LOOK.read_text(), "PBS_JOBID", job]
+        line = [sys.executable, "-c", one_text(LOOK), "PBS_JOBID", job]
         path = f"{folder}:{os.environ['PATH']}"
         done = subprocess.run(
             line, capture_output=True, text=True, check=True, env={**os.environ, "PATH": path}

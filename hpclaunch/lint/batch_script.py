@@ -35,8 +35,6 @@ _NOT_COMMENTS = re.compile(r"(?m)(?<=\n)(?!#).+")
 _TAG = re.compile(r"(?ms)<%.*?%>|\{%[-+]?\s.*?%\}|(?<!\$)\{#.*?#\}|^[ \t]*% [^\n]*")
 """A tag of brew, ERB, Jinja or Mako, which another program reads."""
 _OVERRIDE = re.compile(TABLE["override"])
-_BROKEN = re.compile(r"[\w.-]+ ?=")
-"""An assignment that the shell takes for a program."""
 _COUNTS = TABLE["counts"].split()
 _OF_A_PROGRAM = re.compile("|".join(TABLE["filled_in_by_programs"]))
 BROKEN_SHEBANG = re.compile(r"(?!#!)[^\w\n]*((?:usr/)?bin/[^\n]*)")
@@ -188,7 +186,7 @@ class Script:
         above = (one for one in reversed(self.commands) if one.start < command.start and not one.depth)
         texts = (" ".join(word.raw for word in one.words[:2]) for one in above)
         program = next((text for text in texts if not _OVERRIDE.match(text)), "")
-        return program.split(" ")[0] not in {"", *SHOWS} and not _BROKEN.match(program)
+        return program.split(" ")[0] not in {"", *SHOWS} and not re.match(r"[\w.-]+ ?=", program)
 
     def directive(self, role: directive_reader.Role) -> directive_reader.Directive | None:
         """Return the last active directive of a role; the last one holds."""

@@ -60,7 +60,9 @@ def variable_name_mismatch(context: Context) -> Iterator[Violation]:
     for name, (ref, one) in mismatches(context.script).items():
         message = f"${name} is never set, so it is empty; {one.name}, set on line {one.line}, is never used"
         severity: Severity | None = "error" if name in in_lists else None
-        yield Violation(ref.line, message, f"use ${one.name} here, or set {name} there", severity)
+        rest = name.removeprefix(one.name)
+        meant = f"{{{one.name}}}{rest}" if rest.startswith("_") and rest != name else one.name
+        yield Violation(ref.line, message, f"use ${meant} here, or set {name} there", severity)
     variables = context.script.variables
     for one, other in () if variables.sources_unknown else _set_from_themselves(variables):
         message = f"{one.name} is set from itself, so it is empty; {other.name}, set on line {other.line}, "

@@ -3,16 +3,17 @@
 import re
 from collections.abc import Iterator
 from difflib import get_close_matches
-from itertools import chain
+from itertools import chain, pairwise
 
 from hpclaunch.lint import known_variables
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.bind_lists import mismatches, unset_in_lists
 from hpclaunch.lint.known_variables import FILE_SYSTEMS, NAMES, PREFIXES, SET_BY_SCHEDULERS, TABLE, VALUES
-from hpclaunch.lint.launch_lines import python_files
 from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, also_at, rule
 from hpclaunch.plan.request_texts import looks_secret
+from hpclaunch.scheduler.directive_reader import name_set
 from hpclaunch.scheduler.directive_readers import READERS, reader_by_variables
+from hpclaunch.shell.shell_reader import DECLARING
 from hpclaunch.shell.shell_syntax import Assignment, Command, Ref, Word
 
 _MOST = 12
@@ -27,6 +28,11 @@ _LABELLED = re.compile(r"\\\$\{?([A-Za-z_]\w*)\}?[\"']?[ \t]*[:=][ \t=:\"']*(\$\
 _BLANK_BEHIND = re.compile(r"(?<=[ \t]\\)[ \t]+(?=\n[ \t]*[^\s#]|#)")
 _IN_QUOTES = re.compile(r'"[^"]*\\\$')
 _IN_SINGLE = re.compile(r"(?:--?[\w-]+=)?'[\w./:-]*\$\{?([A-Za-z_]\w*)\}?[\w./:-]*'")
+_ALONE = re.compile(r"'\$\{?([A-Za-z_]\w*)\}?'")
+_BACKSLASH_KEPT = "in quotes this backslash is a character: the program gets it as an argument"
+_SPLITS_NOTHING = {*DECLARING, "echo", "printf", "[[", "case"}
+_READS_TEXTS = name_set(TABLE["reads_texts"])
+_CODE_OPTION = re.compile(r"--?(\w*[cerE]|wrap|eval|exec\w*|expr\w*)$")
 _ITEM = re.compile(
     r"\$\{(\w+)\[\$?\{?(?:SLURM_ARRAY_TASK_ID|PBS_ARRAY_INDEX|PBS_ARRAYID|LSB_JOBINDEX|SGE_TASK_ID)\}?\]\}"
 )
@@ -53,7 +59,8 @@ def variable_undefined(context: Context) -> Iterator[Violation]:
     ]
     found += [ref for ref in _other_sites_uses(context) if ref not in found]
     for ref in found[:_MOST]:
-        yield Violation(ref.line, _unset_message(context, ref.name), None, _if_sure(script, ref))
+        remedy = _without_braces(script, ref)
+        yield Violation(ref.line, _unset_message(context, ref.name), remedy, _if_sure(script, ref))
 
 
 def _any_may_be_set(script: Script) -> bool:
@@ -65,12 +72,20 @@ def _any_may_be_set(script: Script) -> bool:
 
 
 def _if_sure(script: Script, ref: Ref) -> Severity | None:
-    """Return a warning for ``$USER_data`` without braces, and for small letters where set -u ends the job."""
-    if script.on_from("u", "nounset") < ref.offset and re.search("[a-z]", ref.name):
-        return "warning"
-    cut = re.match(r"([A-Z][A-Z0-9_]*)_[a-z]", ref.name)
-    known = cut is not None and script.variables.is_set(cut[1])
-    return "warning" if known and script.text.startswith(f"${ref.name}", ref.offset) else None
+    """Return a warning where braces are missing, and for small letters where set -u ends the job."""
+    ends = script.on_from("u", "nounset") < ref.offset and re.search("[a-z]", ref.name)
+    return "warning" if ends or _without_braces(script, ref) else None
+
+
+def _without_braces(script: Script, ref: Ref) -> str | None:
+    """Return how a variable is to be written whose name goes on, as in ``$USER_data``; None: it does not."""
+    for found in reversed([*re.finditer("(?<=.)_", ref.name)]):
+        name, rest = ref.name[: found.start()], ref.name[found.start() :]
+        differ = rest == "_" or name.isupper() is rest[1].islower()  # of $A_B both may be one name
+        plain = script.text.startswith(f"${ref.name}", ref.offset)
+        if differ and plain and script.variables.is_set(name):
+            return f"write ${{{name}}}{rest}"
+    return None
 
 
 def _unset_message(context: Context, name: str) -> str:
@@ -120,6 +135,8 @@ def scheduler_variable_misspelt(context: Context) -> Iterator[Violation]:
         near = get_close_matches(name, SET_BY_SCHEDULERS, n=1, cutoff=0.9)
         if right := TABLE["scheduler_slips"].get(name, *near):
             at = script.text.find(name, ref.offset, ref.offset + len(name) + 3)
+            if name.startswith(f"{right}_") and at == ref.offset + 1:  # without braces
+                right = f"{{{right}}}{name[len(right) :]}"
             edits = (Edit(at, at + len(name), right),) if at >= 0 else ()
             said = f"${name}: no scheduler sets such a variable"
             yield Violation(ref.line, said, f"write ${right}", None, edits)
@@ -285,18 +302,20 @@ def escaped_dollar(context: Context) -> Iterator[Violation]:
         if match and _known(script, match[1]):
             line = word.line + word.raw.count("\n", 0, match.start())
             yield Violation(line, f"inside single quotes \\${match[1]} stays as it is, with the backslash")
-    yield from _as_text_for_python(script)
+    yield from _as_text(script)
 
 
-def _as_text_for_python(script: Script) -> Iterator[Violation]:
-    """Report variables of the script in single quotes, which a Python program gets as text."""
-    for launch in script.launches:
-        file = next((word for word in python_files(launch) if word in launch.program), None)
-        for word in launch.program if file else ():
-            match = _IN_SINGLE.fullmatch(word.raw)
-            if file and match and word.start > file.start and match[1] in script.variables.assignments:
-                message = f"inside single quotes ${match[1]} stays as it is: Python gets its name"
-                yield Violation(word.line, message)
+def _as_text(script: Script) -> Iterator[Violation]:
+    """Report variables of the script in single quotes, which programs get as text."""
+    readers = _READS_TEXTS | {*re.findall(r"([\w-]+)[ \t]*\(\)", script.text)}  # or functions
+    for command in script.commands:
+        form, names = _ALONE, {word.visible.rpartition("/")[2] for word in command.words}
+        for before, word in pairwise(command.words if names.isdisjoint(readers) else ()):
+            form = _IN_SINGLE if before.raw.endswith(".py") else form
+            match = form.fullmatch(word.raw)
+            if match and match[1] in script.variables.assignments and not _CODE_OPTION.match(before.raw):
+                says = f"inside single quotes ${match[1]} stays as it is: the program gets its name"
+                yield Violation(word.line, says)
 
 
 def _escaped_in_single(word: Word) -> re.Match[str] | None:
@@ -346,13 +365,31 @@ def continuation_blank(context: Context) -> Iterator[Violation]:
     for match in _BLANK_BEHIND.finditer(script.text if script.is_posix else ""):
         line = script.line_at(match.start())
         begins = script.text.rfind("\n", 0, match.start()) + 1
-        if line not in script.text_lines and not script.text[begins:].lstrip().startswith("#"):
-            if script.text[match.end()] == "#":
-                message = "a comment behind the backslash: the command ends here, without the next line"
-                yield Violation(line, message, "write the comment on a line above the command")
-                continue
+        edits = (Edit(match.start(), match.end(), ""),)
+        text = _in_value(script, match.start())
+        if text and _gives_backslash(script):
+            yield Violation(line, _BACKSLASH_KEPT, severity="warning", edits=edits)
+        elif text or line in script.text_lines or re.match(r"\s*#", script.text[begins:]):
+            continue
+        elif script.text[match.end()] == "#":
+            message = "a comment behind the backslash: the command ends here, without the next line"
+            yield Violation(line, message, "write the comment on a line above the command")
+        else:
             message = "a blank behind the backslash: the command ends here, without the next line"
-            yield Violation(line, message, edits=(Edit(match.start(), match.end(), ""),))
+            yield Violation(line, message, edits=edits)
+
+
+def _in_value(script: Script, offset: int) -> bool:
+    """Tell whether a place is in the double quotes of a value."""
+    made = chain.from_iterable(script.variables.assignments.values())
+    values = (one.value for one in made if one.value and one.value.raw[:1] == '"')
+    return any(each.start < offset < each.end for each in values)
+
+
+def _gives_backslash(script: Script) -> bool:
+    """Tell whether a command gets a backslash as a word, from the value of a variable."""
+    commands = (one for one in script.commands if one.name not in _SPLITS_NOTHING)
+    return any("\\" in script.variables.fields(one.words) for one in commands if script.language != "zsh")
 
 
 @rule("continuation-missing")
@@ -458,3 +495,22 @@ def test_bracket_joined(context: Context) -> Iterator[Violation]:
         elif last.visible != "]" and one.after in ("&&", "||"):
             message = "this [ has no ]: the shell ends the command before && and ||"
             yield Violation(last.line, message, "write `[ A ] && [ B ]`, or `[[ A && B ]]`")
+
+
+@rule("redirect-empty")
+def redirect_empty(context: Context) -> Iterator[Violation]:
+    script = context.script
+    sure = script.language in ("bash", "sh") and not (script.shell.template or _any_may_be_set(script))
+    for one in chain.from_iterable(command.redirects for command in script.commands if sure):
+        if one.operator in (">", ">>", ">|", "<", "&>", "&>>") and _is_empty(script, one.target):
+            says = f"{one.operator} {one.target.raw}: this name is empty, and the command does not run"
+            yield Violation(one.line, says)
+
+
+def _is_empty(script: Script, word: Word) -> bool:
+    """Tell whether a word is surely empty: its variables get no value, and are not tested."""
+    names = {part.text for part in word.parts if part.kind == "variable"} - _tested(script)
+    made = [one for name in names for one in script.variables.assignments.get(name, [])]
+    found = script.variables.expand(word)
+    texts = {found.text, *(one.value.text if one.value else None for one in made)}
+    return texts == {""} and bool(made) and not found.unset

@@ -1,7 +1,5 @@
 #!/bin/bash
-#SBATCH --nodes=2
-#SBATCH --time=01:00:00
-echo ${SLURM_JOB_NODLIST}
-srun ./app
+#SBATCH --nodes=1 --time=10
+srun ./app --out run_$SLURM_JOB_ID_$SLURM_JOB_NAME
 # site: unknown
-# expect: 4 scheduler-variable-misspelt
+# expect: 3 scheduler-variable-misspelt

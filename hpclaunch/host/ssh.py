@@ -27,28 +27,12 @@ from hpclaunch.errors import BadInputError, RefusedError, note_text
 from hpclaunch.host import host_interface
 from hpclaunch.host.host_interface import Call, Host, NoAnswerError, NoConnectionError, text_of, with_retry
 from hpclaunch.host.ssh_config import resolve, split_route
-from hpclaunch.package_data import shell_words
+from hpclaunch.package_data import package_constants, shell_words
 
 if TYPE_CHECKING:
     from paramiko import Channel, Transport
 
-_SEND_BYTES = 1 << 20
-_OPEN_TIMEOUT_S = 60.0
-_START_TIMEOUT_S = 60.0
-"""Time for the login shell there to start a command: its start-up files come first."""
-_FILE_TIMEOUT_S = 1800.0
-"""For one file: a file system that hangs must not keep the command waiting without end."""
-_END_S = 1.0
-"""Within it a lost connection is known to be one, where the server did not announce the end of the output."""
-_SOON_S, _PAUSE_S = 5.0, 0.5
-"""A connection that broke within the first time is tried again after the second."""
-_MAX_ANSWER_BYTES = 256 << 20
-"""Limit of the output of one command, and of one file that is read whole: they are kept in memory."""
-# Absolute names, links followed, names from stdin with NUL between them: any number of files, any name.
-_TAR_OF_FILES = ("tar", "-c", "-f", "-", "-P", "-h", "--hard-dereference", "--format=gnu", "--no-recursion",
-                 "--null", "-T", "-")  # fmt: skip
-_ABSENT = (": No such file or directory", ": Not a directory")
-_IN_C = {"LC_ALL": "C"}
+LIMIT = package_constants("host/ssh_words.yaml", "limits")
 
 
 @contextmanager
@@ -125,9 +109,9 @@ class SshHost(Host):
                 way = Way(self._config, self._ask, self._below)
                 self._transport = way.open(login, login.jumps, (self.name,))
             except NoConnectionError:
-                if not may_retry or time.monotonic() - begun > _SOON_S:
+                if not may_retry or time.monotonic() - begun > LIMIT.soon_s:
                     raise
-                time.sleep(_PAUSE_S)
+                time.sleep(LIMIT.pause_s)
 
     def close(self) -> None:
         """Close the connection."""
@@ -145,7 +129,7 @@ class SshHost(Host):
         command = remote_command(call.argv, call.env, call.cwd)
         channel = self._session()
         try:
-            with _closing_after(channel, _START_TIMEOUT_S):
+            with _closing_after(channel, LIMIT.start_timeout_s):
                 channel.exec_command(command)
             exchange = _Exchange(channel, call.stdin or b"", program, self.name)
             code, out, err = exchange.finish(call.timeout_s)
@@ -182,7 +166,7 @@ class SshHost(Host):
             self.connect()
             assert self._transport is not None  # noqa: S101
             try:
-                return self._transport.open_session(timeout=_OPEN_TIMEOUT_S)
+                return self._transport.open_session(timeout=LIMIT.open_timeout_s)
             except (SSHException, EOFError, OSError) as error:
                 # A write that fails tells of the end before paramiko's thread, which reads, has seen it.
                 open_still = isinstance(error, SSHException) and self._transport.is_active()
@@ -200,7 +184,7 @@ class SshHost(Host):
             temporary = posixpath.join(folder, f".{name}.{secrets.token_hex(4)}")
             words = (temporary, path, f"{mode:o}", str(len(data)))
             program = shell_words(__file__, "ssh.sh", "write_file")
-            return self.run((*program, *words), data, _FILE_TIMEOUT_S, _IN_C)
+            return self.run((*program, *words), data, LIMIT.file_timeout_s, LIMIT.in_c)
 
         answer = with_retry(write)
         if answer.exit_code != 0:
@@ -208,9 +192,9 @@ class SshHost(Host):
 
     def read_file(self, path: str) -> bytes | None:
         """Return a file's bytes; None: it does not exist."""
-        data = self._read(path, 0, _MAX_ANSWER_BYTES + 1)
-        if data and len(data) > _MAX_ANSWER_BYTES:
-            raise RefusedError(f"{path} on {self.name} has more than {_MAX_ANSWER_BYTES >> 20} MiB")
+        data = self._read(path, 0, LIMIT.max_answer_bytes + 1)
+        if data and len(data) > LIMIT.max_answer_bytes:
+            raise RefusedError(f"{path} on {self.name} has more than {LIMIT.max_answer_bytes >> 20} MiB")
         return data
 
     def read_files(self, paths: Sequence[str]) -> dict[str, bytes]:
@@ -218,10 +202,10 @@ class SshHost(Host):
         if not paths:
             return {}
         names = b"".join(os.fsencode(path) + b"\0" for path in paths)
-        _, out, err = with_retry(partial(self._run_once, Call(_TAR_OF_FILES, names, env=_IN_C)))
+        _, out, err = with_retry(partial(self._run_once, Call(LIMIT.tar_of_files, names, env=LIMIT.in_c)))
         messages = text_of(err).strip()
         for line in messages.splitlines():
-            if ": Cannot " in line and not line.endswith(_ABSENT):
+            if ": Cannot " in line and not line.endswith(tuple(LIMIT.absent)):
                 raise host_interface.UnreadableFileError(f"{self.name}: {line.removeprefix('tar: ')}")
         try:
             found = _unpacked(out)
@@ -262,12 +246,12 @@ class SshHost(Host):
 
     def _of_file(self, path: str, done: str, *words: str) -> bytes | None:
         """Return what a program prints of a file; None: there is none. ``done``: for messages."""
-        call = Call(words, None, _FILE_TIMEOUT_S, _IN_C)
+        call = Call(words, None, LIMIT.file_timeout_s, LIMIT.in_c)
         code, out, err = with_retry(partial(self._run_once, call))
         reason = text_of(err).strip()
         if code == 0:
             return out
-        if reason.endswith(_ABSENT):
+        if reason.endswith(tuple(LIMIT.absent)):
             return None
         raise host_interface.UnreadableFileError(f"{path}: cannot be {done} on {self.name}: {reason}")
 
@@ -317,7 +301,7 @@ class _Exchange:
                 if reader.is_alive():
                     raise self._late(timeout_s)
             if self._full.is_set():
-                size = f"{_MAX_ANSWER_BYTES >> 20} MiB"
+                size = f"{LIMIT.max_answer_bytes >> 20} MiB"
                 raise RefusedError(note_text("ssh: much", program=self._program, host=self._host, size=size))
             if not self._channel.status_event.wait(remaining_s()):
                 raise self._late(timeout_s)  # the program closed its output and runs on
@@ -330,19 +314,21 @@ class _Exchange:
         """Tell whether the connection was lost before the end of the output: the status may overtake it."""
         link = self._channel.get_transport()
         if not self._channel.eof_received:  # RFC 4254, 5.3: a server should send it, and need not
-            link.join(_END_S)
+            link.join(LIMIT.end_s)
         return not (self._channel.eof_received or link.is_active())
 
     def _late(self, timeout_s: float | None) -> NoAnswerError:
         return NoAnswerError(f"{self._program} gave no answer within {timeout_s:g} s on {self._host}")
 
     def _await_start(self, timeout_s: float | None) -> None:
-        start_s = _START_TIMEOUT_S if timeout_s is None else min(timeout_s, _START_TIMEOUT_S)
+        start_s = LIMIT.start_timeout_s if timeout_s is None else min(timeout_s, LIMIT.start_timeout_s)
         if self._begun.wait(start_s):
             return
         if start_s == timeout_s:
             raise self._late(timeout_s)
-        raise NoAnswerError.case("ssh: no shell", host=self._host, program=self._program, s=_START_TIMEOUT_S)
+        raise NoAnswerError.case(
+            "ssh: no shell", host=self._host, program=self._program, s=LIMIT.start_timeout_s
+        )
 
     def _read_out(self) -> None:
         self._read(self._channel.recv, self._out)
@@ -351,7 +337,8 @@ class _Exchange:
     def _read(self, receive: Callable[[int], bytes], kept: bytearray) -> None:
         with suppress(OSError, EOFError):
             while data := receive(1 << 16):
-                if len(kept) + len(data) > _MAX_ANSWER_BYTES + _SEND_BYTES:  # others print before the mark
+                # Other programs print before the mark.
+                if len(kept) + len(data) > LIMIT.max_answer_bytes + LIMIT.send_bytes:
                     self._full.set()
                     self._channel.close()
                     break
@@ -365,8 +352,9 @@ class _Exchange:
         with suppress(OSError, EOFError, SSHException):  # a command need not read its stdin
             if self._stdin:
                 self._begun.wait()
-            for at in range(0, len(self._stdin), _SEND_BYTES):  # sendall copies the rest for every packet
-                self._channel.sendall(self._stdin[at : at + _SEND_BYTES])
+            # sendall copies the rest for every packet.
+            for at in range(0, len(self._stdin), LIMIT.send_bytes):
+                self._channel.sendall(self._stdin[at : at + LIMIT.send_bytes])
             self._channel.shutdown_write()
 
 
@@ -390,8 +378,6 @@ MARK = b"\x02hpclaunch\x03"
 RUNS, NO_FOLDER, NO_PROGRAM = b"r", b"f", b"p"
 """The byte after the mark: the program was started, or why it was not."""
 
-# Linux takes at most 128 KiB as one argument of a program, here of the login shell's -c.
-_MAX_BYTES = 120_000
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _./:=,@+-")
 
 
@@ -416,7 +402,7 @@ def remote_command(
     steps.append(f"(exec {' '.join(_quote(word) for word in argv)})")
     steps.append("exit $?")
     command = f"""exec sh -c 'eval "$(printf "{_octal(os.fsencode("; ".join(steps)))}")"'"""
-    if len(command) > _MAX_BYTES:
+    if len(command) > LIMIT.max_bytes:
         raise BadInputError(f"{argv[0]}: {len(command)} bytes of arguments are too many for one ssh command")
     return command
 

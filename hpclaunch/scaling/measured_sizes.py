@@ -10,10 +10,10 @@ import msgspec
 from msgspec.structs import replace
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.package_data import package_constants
 
 Unit = Literal["gpus", "ranks"]
-_MOST = 10_000_000
-_SHORTEST_S, _LONGEST_S = 1e-9, 1e9
+LIMIT = package_constants("scaling/constants.yaml", "measured")
 RATES = tuple(f"{what}{per}" for what in ("images", "samples", "tokens") for per in ("/s", "_per_second"))
 """Columns with the work of a second in place of seconds."""
 
@@ -102,13 +102,9 @@ def deviation_of_repeats(sizes: Sequence[MeasuredSize]) -> float:
     return math.sqrt(sum(one**2 for one in squares) / len(squares)) if squares else 0.0
 
 
-_STUDENT_90 = (6.31, 2.92, 2.35, 2.13, 2.02, 1.94, 1.89, 1.86, 1.83, 1.81)
-"""Two-sided 90 % quantiles of Student's t for 1, 2, ... degrees of freedom; then 1.64."""
-
-
 def student(freedom: int) -> float:
     """Return the two-sided 90 % quantile of Student's t."""
-    return _STUDENT_90[freedom - 1] if freedom <= len(_STUDENT_90) else 1.64
+    return LIMIT.student_90[freedom - 1] if freedom <= len(LIMIT.student_90) else 1.64
 
 
 def half_width(size: MeasuredSize) -> float | None:
@@ -161,8 +157,8 @@ def _count(text: str, where: str, name: str) -> int:
         number = int(text)
     except ValueError:
         number = 0
-    if not 1 <= number <= _MOST:
-        raise BadInputError(f"{where}: {name} is {text!r}; it must be a whole number from 1 to {_MOST}")
+    if not 1 <= number <= LIMIT.most:
+        raise BadInputError(f"{where}: {name} is {text!r}; it must be a whole number from 1 to {LIMIT.most}")
     return number
 
 
@@ -173,7 +169,7 @@ def _time(text: str, where: str, name: str) -> float:
         seconds = math.nan
     if not (math.isfinite(seconds) and seconds > 0):
         raise BadInputError(f"{where}: {name} is {text!r}; it must be a number above 0")
-    if not _SHORTEST_S <= seconds <= _LONGEST_S:
-        bounds = f"from {_SHORTEST_S:g} to {_LONGEST_S:g}"
+    if not LIMIT.shortest_s <= seconds <= LIMIT.longest_s:
+        bounds = f"from {LIMIT.shortest_s:g} to {LIMIT.longest_s:g}"
         raise BadInputError(f"{where}: {name} is {text!r}; it must be a number {bounds}")
     return seconds

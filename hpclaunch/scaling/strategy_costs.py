@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal, NamedTuple, get_args
 
+from hpclaunch.package_data import package_constants
 from hpclaunch.scaling.machine_speed import SPEEDS, Machine
 from hpclaunch.scaling.model_table import Layer, Model
 
@@ -192,14 +193,7 @@ def most_gpus(strategy: Strategy, layers: Sequence[Layer], batch: int) -> int:
     }[strategy]
 
 
-_SCORE_PASSES = (6, 8)
-"""Attention with stored scores writes and reads them: product, softmax, dropout, product."""
-_LOSS_BYTES = (14, 18)
-"""Of an element of the last layer's output: its conversion to fp32, log-softmax, and back."""
-_INDEX_PASSES = 2
-"""The places of the maxima have 8 bytes each."""
-_UPDATE_PASSES = 3
-"""The update reads weight and gradient and writes the weight; each slot is read and written in addition."""
+LIMIT = package_constants("scaling/constants.yaml", "strategies")
 
 
 def groups_of(model: Model) -> list[tuple[Layer, ...]]:
@@ -245,7 +239,7 @@ def layer_costs(
 
 def update_seconds(weights: float, slots: int, machine: Machine) -> float:
     """Return the time of the update of that many parameters."""
-    moved = 4 * (_UPDATE_PASSES + 2 * slots) * weights
+    moved: float = 4 * (LIMIT.update_passes + 2 * slots) * weights
     return moved / (machine.memory_gb_s.value * 1e9 * machine.gpu_share.value)
 
 
@@ -254,14 +248,14 @@ def layer_seconds(layer: Layer, speed: float, memory: float, batch: float, size:
     if layer.forward_flops:
         moved = size * (layer.x + layer.y + layer.weights / batch)
         times = layer.backward_flops / layer.forward_flops
-        scores = [size * passes * layer.scores / memory for passes in _SCORE_PASSES]
+        scores = [size * passes * layer.scores / memory for passes in LIMIT.score_passes]
         forward = max(layer.forward_flops / speed, moved / memory)
         backward = max(layer.backward_flops / speed, times * moved / memory)
         return forward + scores[0], backward + scores[1]
     if layer.kind == "loss":
-        return _LOSS_BYTES[0] * layer.y / memory, _LOSS_BYTES[1] * layer.y / memory
+        return LIMIT.loss_bytes[0] * layer.y / memory, LIMIT.loss_bytes[1] * layer.y / memory
     if layer.kind in ("maxpool", "avgpool"):
-        moved = size * (layer.x + layer.y) + (layer.kind == "maxpool") * 4 * _INDEX_PASSES * layer.y
+        moved = size * (layer.x + layer.y) + (layer.kind == "maxpool") * 4 * LIMIT.index_passes * layer.y
         return moved / memory, moved / memory
     # How often forward and backward read or write a tensor of the output's size.
     passes = SPEEDS["passes"].get(layer.kind, (2, 3))

@@ -7,6 +7,7 @@ from types import MappingProxyType
 import msgspec
 
 from hpclaunch.json_document import document_of
+from hpclaunch.package_data import package_constants
 from hpclaunch.scaling import study_table
 from hpclaunch.scaling.measured_sizes import Measurement
 from hpclaunch.scaling.scaling_laws import Fit, FittedLaw, describe_fit, fitted_law
@@ -114,7 +115,7 @@ def _recommended(points: Sequence[study_table.Point], request: StudyRequest) -> 
         "sizes": (best.size, good[-1].size),
         "unsure": _unsure(points, request.efficiency),
         "half": best.plus_minus,
-        "more_than_linear": study_table.MORE_THAN_LINEAR,
+        "more_than_linear": study_table.LIMIT.more_than_linear,
     }
     text = render("study_sentence.txt.j2", best=recommended, points=points, request=request, **words)
     return msgspec.structs.replace(recommended, sentence=" ".join(text.split()))
@@ -157,15 +158,7 @@ def unit_name(points: Sequence[study_table.Point]) -> str:
     return study_table.UNIT_NAMES["gpus" if points[0].gpus is not None else "ranks"]
 
 
-_HEADER = (
-    *("nodes", "size", "step s", "spread", "per second", "speed-up", "efficiency", "Karp-Flatt"),
-    *("load balance", "comm. eff.", "cost", "remarks"),
-)
-
-_DROPPED = (
-    *("comm. eff.", "load balance", "Karp-Flatt", "cost", "nodes", "per second", "spread", "remarks"),
-    "speed-up",
-)
+LIMIT = package_constants("scaling/constants.yaml", "columns")
 
 
 def _with_error(value: float, relative: float | None, form: str) -> str:
@@ -196,14 +189,14 @@ def columns(document: StudyDocument) -> tuple[list[str], list[list[str]]]:
         for point in document.points
         for known in (document.facts.get(str(point.size), PointFacts()),)
     ]
-    header = [unit_name(document.points) if name == "size" else name for name in _HEADER]
+    header = [unit_name(document.points) if name == "size" else name for name in LIMIT.header]
     return without_empty(header, rows)
 
 
 def as_text(document: StudyDocument, width: int | None = None) -> str:
     """Return the study for a terminal."""
     header, rows = columns(document)
-    table = text_table(rows, header, width=width, drop=_DROPPED)
+    table = text_table(rows, header, width=width, drop=LIMIT.dropped)
     title = f"{document.study}: {document.kind} scaling"
     return "\n".join([title, "", table, "", *fit_lines(document), *advice_lines(document)])
 

@@ -12,17 +12,13 @@ import msgspec
 
 from hpclaunch.amounts import counted
 from hpclaunch.errors import note_text
+from hpclaunch.package_data import package_constants
 from hpclaunch.scaling.measured_sizes import MeasuredSize, Unit, deviation_of_repeats, half_width
 
 Kind = Literal["strong", "weak"]
 UNIT_NAMES: dict[Unit, str] = {"gpus": "GPUs", "ranks": "ranks"}
 
-MORE_THAN_LINEAR = 1.03
-"""Efficiency above which a point is named super-linear: more than the noise of a quiet machine."""
-_COLLAPSE = 0.7
-"""Share of the efficiency of the size before, below which a point is named collapsed."""
-_OUTLIER = 4.0
-"""Multiples of the usual deviation (1.4826 x the median one, at least 1 %) that make a repeat an outlier."""
+LIMIT = package_constants("scaling/constants.yaml", "study")
 
 
 class StepSeconds(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,7 +130,7 @@ def _outliers(seconds: tuple[float, ...]) -> list[str]:
         return []
     middle = median(seconds)
     usual = max(1.4826 * median(abs(value - middle) for value in seconds), 0.01 * middle)
-    odd = [value for value in seconds if abs(value - middle) > _OUTLIER * usual]
+    odd = [value for value in seconds if abs(value - middle) > LIMIT.outlier * usual]
     return [f"outlier: {value:.4g} s, {value / middle - 1:+.0%} of the median" for value in odd]
 
 
@@ -143,16 +139,16 @@ def _notable(before: Point, point: Point, boundaries: Boundaries) -> list[str]:
     size, efficiency, unit = point.size, point.efficiency, "ranks" if point.gpus is None else "GPUs"
     crossed = boundaries.crossed(before.size, size)
     where = f"; between {before.size} and {size} {unit} the job crosses {crossed}" if crossed else ""
-    if efficiency > MORE_THAN_LINEAR * math.exp(point.plus_minus or 0.0):
+    if efficiency > LIMIT.more_than_linear * math.exp(point.plus_minus or 0.0):
         return [
             f"super-linear: check what else differs from the smallest size (caches, input, other jobs){where}"
         ]
     left, noise = efficiency / before.efficiency, ratio_half(point.step_s, before.step_s) or 0.0
     change, smaller = point.step_s.median / before.step_s.median, counted(before.size, unit[:-1])
-    if left * _COLLAPSE > math.exp(noise):
+    if left * LIMIT.collapse > math.exp(noise):
         return [f"more than linear: {1 / change:.2f} times as fast as {smaller}: was that slowed down?"]
-    if left * math.exp(noise) >= _COLLAPSE > left:
+    if left * math.exp(noise) >= LIMIT.collapse > left:
         return [note_text("study: not told apart", left=left, before=before)]
-    if left < _COLLAPSE:
+    if left < LIMIT.collapse:
         return [f"collapse: {change:.2f} times the time with {smaller}{where}"]
     return []

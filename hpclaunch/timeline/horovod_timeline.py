@@ -12,19 +12,14 @@ from collections.abc import Iterable
 from itertools import pairwise
 from statistics import median
 
+from hpclaunch.package_data import package_constants
 from hpclaunch.timeline.rank_trace import RankSteps, RankTrace, kind_of, size_of
 from hpclaunch.timeline.trace_events import Event, microseconds
 
 _RANK_OF_LANE = re.compile(r"(.*) \(rank (\d+)\)", re.DOTALL)
 _UNNAMED = re.compile(r"(.*\bnoname)\.\d+")
 """A tensor without a name gets a new one each time (horovod/torch/mpi_ops.py)."""
-_QUEUES = ("QUEUE", "WAIT_FOR", "INIT_")
-_COMPUTING = "computing"
-"""The runner's lane of what a rank computes."""
-_INPUT = "INPUT"
-_MOST_RANKS = 1 << 20
-_CYCLES = 1000
-"""Marks from which the time of a cycle is taken."""
+LIMIT = package_constants("timeline/limits.yaml", "horovod")
 
 
 class _Lane:
@@ -106,7 +101,7 @@ class HorovodReader:
         by_rank = _RANK_OF_LANE.fullmatch(name)
         owner = self._rank(int(by_rank[2]) if by_rank else 0)
         name = by_rank[1] if by_rank else name
-        if name == _COMPUTING:
+        if name == LIMIT.computing:
             owner.computes()
         self._lanes[event["pid"]] = _Lane(name, owner)
 
@@ -119,7 +114,7 @@ class HorovodReader:
         lane, name, at = self._lanes[event["pid"]], event["name"], microseconds(event["ts"])
         if lane.opened:
             pass
-        elif lane.name != _COMPUTING:
+        elif lane.name != LIMIT.computing:
             self._requested(lane, name, at)
         elif name not in ("UPDATE", "EVALUATION") and lane.owner.updated:
             lane.owner.updated = False
@@ -143,12 +138,12 @@ class HorovodReader:
 
     def _asks(self, event: Event) -> None:
         number = int(event["name"])
-        if 0 <= number < _MOST_RANKS:
+        if 0 <= number < LIMIT.most_ranks:
             self._asked.add(number)
             self._lanes[event["pid"]].asked[number] = microseconds(event["ts"])
 
     def _marks(self, event: Event) -> None:
-        if event["name"] == "CYCLE_START" and len(self._cycles) < _CYCLES:
+        if event["name"] == "CYCLE_START" and len(self._cycles) < LIMIT.cycles:
             self._cycles.append(microseconds(event["ts"]))
 
     def _ends(self, event: Event) -> None:
@@ -157,7 +152,7 @@ class HorovodReader:
         if not lane.opened:  # a timeline that was started within it
             return
         name, start = lane.opened.pop()
-        if lane.name == _COMPUTING:
+        if lane.name == LIMIT.computing:
             self._computed(lane.owner, name, start, at)
         elif name.startswith("NEGOTIATE"):
             phase = "negotiating" if lane.owner.trace.form == "horovod" else "queueing"
@@ -165,7 +160,7 @@ class HorovodReader:
             self._waited(lane)
         elif not lane.opened:
             self._communicated(lane, name, at, event.get("args") or {})
-        elif name.startswith(_QUEUES):
+        elif name.startswith(tuple(LIMIT.queues)):
             steps.add("queueing", start, at)
         elif name.startswith("MEMCPY"):
             steps.add("copying", start, at)
@@ -174,7 +169,7 @@ class HorovodReader:
             lane.owner.trace.collectives.kinds[kind_of(lane.opened[0][0])].message(start, at)
 
     def _computed(self, owner: _Rank, name: str, start: float, end: float) -> None:
-        owner.trace.steps.add("input" if name == _INPUT else "computing", start, end)
+        owner.trace.steps.add("input" if name == LIMIT.input else "computing", start, end)
         owner.updated = owner.updated or name == "UPDATE"
 
     def _waited(self, lane: _Lane) -> None:

@@ -11,18 +11,14 @@ from collections.abc import Iterable, Iterator
 from heapq import merge
 from typing import NamedTuple
 
+from hpclaunch.package_data import package_constants
 from hpclaunch.timeline.rank_trace import Intervals, RankSteps, RankTrace, kind_of, size_of
 from hpclaunch.timeline.trace_events import Event, microseconds
 
 _COLLECTIVE = re.compile(r"(gloo|mpi|ucc|nccl|xccl|hccl):", re.IGNORECASE)
 _KERNEL = re.compile(r"(nccl|rccl|ccl_|oneccl|msccl)", re.IGNORECASE)
 _STEP = re.compile(r"ProfilerStep#?\s*(\d+)")
-_UPDATE = "Optimizer.step#"
-_INPUT = "enumerate(DataLoader)"
-_DEVICE = ("kernel", "gpu_memcpy", "gpu_memset")
-_MOST_STEPS = 1 << 17
-_ON_A_GPU = ("computing", "moving", "copying", "queueing", "negotiating", "input")
-"""Activity that counts first if kernels are shown: input that runs at the same time costs nothing."""
+LIMIT = package_constants("timeline/limits.yaml", "kineto")
 
 
 class _Collective(NamedTuple):
@@ -67,17 +63,17 @@ class KinetoReader:
             return
         self._first = start if self._first is None or start < self._first else self._first
         self._last = max(self._last, end)
-        if category in _DEVICE:
+        if category in LIMIT.device:
             self._executed(event, name, start, end)
-        elif _STEP.fullmatch(name) and len(self._steps) < _MOST_STEPS:
+        elif _STEP.fullmatch(name) and len(self._steps) < LIMIT.most_steps:
             self._steps.append((start, end))
         elif category == "user_annotation" and _COLLECTIVE.match(name):
             self._workers.add(event.get("tid"))
             self._annotated.append(_Collective(kind_of(name), start, end, 0))
-        elif name.startswith(_UPDATE):
+        elif name.startswith(LIMIT.update):
             self._updates.setdefault(name, []).append(end)
             self._runs(event.get("tid"), start, end)
-        elif name.startswith(_INPUT):
+        elif name.startswith(LIMIT.input):
             self._input.add(start, end)
         elif category in ("cpu_op", "user_annotation"):
             self._runs(event.get("tid"), start, end)
@@ -99,7 +95,7 @@ class KinetoReader:
     def finished(self, rank: int, head: Event) -> RankTrace:
         """Return what the trace tells; ``head``: the keys before its events."""
         on_a_gpu = bool(len(self._kernels) or self._on_the_device)
-        steps = RankSteps(_ON_A_GPU) if on_a_gpu else RankSteps()
+        steps = RankSteps(LIMIT.on_a_gpu) if on_a_gpu else RankSteps()
         trace = RankTrace(rank, "kineto", steps)
         info = head.get("distributedInfo")
         if isinstance(info, dict) and isinstance(info.get("world_size"), int):

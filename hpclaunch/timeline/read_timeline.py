@@ -15,6 +15,7 @@ from itertools import chain
 from typing import Any
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.package_data import package_constants
 from hpclaunch.timeline.horovod_timeline import HorovodReader
 from hpclaunch.timeline.kineto_trace import KinetoReader
 from hpclaunch.timeline.rank_trace import RankSteps, RankTrace, kind_of, size_of
@@ -97,8 +98,8 @@ def _whole(chunks: Iterable[bytes]) -> bytes:
     for chunk in chunks:
         parts.append(chunk)
         size += len(chunk)
-        if size > LARGEST:
-            raise BadInputError(f"larger than {LARGEST} bytes", "a dump of the flight recorder is smaller")
+        if size > LIMIT.largest:
+            raise BadInputError.case("recorder: large", largest=LIMIT.largest)
     return b"".join(parts)
 
 
@@ -109,12 +110,7 @@ def rank_in(name: str, otherwise: int) -> int:
     return numbers[0] if numbers else otherwise
 
 
-LARGEST = 256 << 20
-"""Bytes of a dump; 2,000 collectives, which is torch's default, take less than 2 MB."""
-_LONGEST_PERIOD = 1000
-"""Collectives of a step, at most."""
-_FIT = 0.95
-"""Share of collectives that must be those of one period before."""
+LIMIT = package_constants("timeline/limits.yaml", "dumps")
 
 
 class _Bytes:
@@ -230,9 +226,9 @@ def _find_steps(trace: RankTrace, entries: list[dict[str, Any]]) -> None:
 
 def _period(names: list[tuple[str, str]]) -> int | None:
     """Return the smallest period that the newest collectives repeat at least three times; None: none."""
-    for period in range(1, min(_LONGEST_PERIOD, len(names) // 4) + 1):
+    for period in range(1, min(LIMIT.longest_period, len(names) // 4) + 1):
         recent = names[-max(4 * period, len(names) // 2) :]
         same = sum(a == b for a, b in zip(recent, recent[period:], strict=False))
-        if same >= _FIT * (len(recent) - period):
+        if same >= LIMIT.fit * (len(recent) - period):
             return period
     return None

@@ -5,6 +5,7 @@ from statistics import median
 
 from hpclaunch.amounts import rounded
 from hpclaunch.json_document import document_of
+from hpclaunch.package_data import package_constants
 from hpclaunch.site.schema import AllreduceFigure
 from hpclaunch.text_table import printable, text_table
 from hpclaunch.timeline import job_timeline, timeline_documents
@@ -12,13 +13,7 @@ from hpclaunch.timeline.late_ranks import lateness_by_rank
 from hpclaunch.timeline.rank_trace import Collective, Tensor, bus_factor
 from hpclaunch.timeline.timeline_verdicts import nearest_figure, sequence_notes, shown_ms, verdicts
 
-_SLOWEST = 10
-"""Tensors that are shown."""
-_COMMUNICATING = ("moving", "copying", "queueing", "negotiating")
-_POINTS = 400
-"""Steps of the page's picture, at most."""
-_GROUPS, _ROWS = 100, 64
-"""Groups of steps, and ranks, whose lateness is in the document, at most."""
+LIMIT = package_constants("timeline/limits.yaml", "summary")
 
 
 def summarised(
@@ -30,7 +25,7 @@ def summarised(
     """Return the summary; ``places`` and ``figures``: what the job's record and its site tell."""
     hosts = {rank: job_timeline.Place(trace.host) for rank, trace in job.traces.items() if trace.host}
     where = {**hosts, **(places or {})}
-    every = job.times[:: max(1, -(-len(job.times) // _POINTS))]
+    every = job.times[:: max(1, -(-len(job.times) // LIMIT.points))]
     tensors = [median(columns["tensors"]) for columns in job.columns.values() if columns["tensors"]]
     return timeline_documents.TimelineDocument(
         files=tuple(
@@ -101,7 +96,7 @@ def _slowest(job: job_timeline.JobTimeline) -> list[timeline_documents.TensorSum
         for name, tensor in trace.collectives.tensors.items():
             if name not in tensors or tensor.total_us > tensors[name].total_us:
                 tensors[name] = tensor
-    steady = [(name, one) for name, one in tensors.items() if one.count > 1 or len(tensors) < _SLOWEST]
+    steady = [(name, one) for name, one in tensors.items() if one.count > 1 or len(tensors) < LIMIT.slowest]
     steady.sort(key=lambda pair: -pair[1].total_us / pair[1].count)
     return [
         timeline_documents.TensorSummary(
@@ -111,7 +106,7 @@ def _slowest(job: job_timeline.JobTimeline) -> list[timeline_documents.TensorSum
             mean_ms=round(one.total_us / one.count / 1e3, 3),
             longest_ms=round(one.longest_us / 1e3, 3),
         )
-        for name, one in steady[:_SLOWEST]
+        for name, one in steady[: LIMIT.slowest]
     ]
 
 
@@ -141,8 +136,8 @@ def _late(waits: Mapping[int, Sequence[float]]) -> dict[int, tuple[float, ...]]:
     if len(waits) < 2:
         return {}
     late = lateness_by_rank(waits)
-    latest = sorted(late, key=lambda rank: -max(late[rank], default=0.0))[:_ROWS]
-    size = max(1, -(-len(late[latest[0]]) // _GROUPS))
+    latest = sorted(late, key=lambda rank: -max(late[rank], default=0.0))[: LIMIT.rows]
+    size = max(1, -(-len(late[latest[0]]) // LIMIT.groups))
     return {
         rank: tuple(round(max(late[rank][at : at + size]), 3) for at in range(0, len(late[rank]), size))
         for rank in latest
@@ -159,7 +154,7 @@ def _what_if(job: job_timeline.JobTimeline) -> dict[str, float | None]:
         longest = [typical(values) for values in zip(*job.waits.values(), strict=True)]
         answers["no_straggler"] = median(max(a - b, 0.0) for a, b in zip(job.steady, longest, strict=True))
     exposed = [
-        [sum(parts) for parts in zip(*(columns[name] for name in _COMMUNICATING), strict=True)]
+        [sum(parts) for parts in zip(*(columns[name] for name in LIMIT.communicating), strict=True)]
         for columns in job.columns.values()
     ]
     least = [min(values) for values in zip(*exposed, strict=True)]  # what is waiting stays
@@ -216,27 +211,16 @@ def shown(document: timeline_documents.TimelineDocument, width: int | None = Non
     ).rstrip("\n")
 
 
-_COLUMNS = {
-    "tensors": "count",
-    "messages": "messages",
-    "per message": "tensors_per_message",
-    "bytes": "bytes",
-    "seconds": "seconds",
-    "bus GB/s": "bus_gb_s",
-    "site GB/s": "site_bus_gb_s",
-}
-"""Of the table of collectives: header and field."""
-_DROPPED = ("per message", "messages", "site GB/s", "tensors", "bytes")
 SHARE_NAMES = {"unseen": "computing, input or idle: not told apart here"}
 
 
 def _tables(document: timeline_documents.TimelineDocument, width: int | None) -> Iterator[str]:
     if document.collectives:
         rows = [
-            (one.name, *(_cell(getattr(one, key)) for key in _COLUMNS.values()))
+            (one.name, *(_cell(getattr(one, key)) for key in LIMIT.columns.values()))
             for one in document.collectives
         ]
-        yield text_table(rows, ("collective", *_COLUMNS), width=width, drop=_DROPPED)
+        yield text_table(rows, ("collective", *LIMIT.columns), width=width, drop=LIMIT.dropped)
     if len(document.by_rank) > 1:
         by_wait = sorted(document.by_rank, key=lambda one: (one.waiting_ms is None, one.waiting_ms, one.rank))
         ranks = [

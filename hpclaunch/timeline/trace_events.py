@@ -14,18 +14,15 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.package_data import package_constants
 
 Event = dict[str, Any]
 
 MERGED: Event = {"hpclaunch": "merged ranks"}
 """In the head of a trace that was made of those of all ranks: it does not belong to one rank."""
-LARGEST_EVENT = 16 << 20
-"""Characters of one event, or of what precedes the events; what is longer is not a trace."""
+LIMIT = package_constants("timeline/limits.yaml", "events")
 
-_PATIENCE = 1 << 20
-"""Characters after which what cannot be read is damaged, not incomplete."""
 _GZIP = b"\x1f\x8b"
-_LATEST_US = 1e18  # 30,000 years
 _BLANK = re.compile(r"[\s,]*")
 _EVENTS_KEY = re.compile(r'"traceEvents"\s*:\s*\[')
 # Horovod 0.28.1 writes the name of a tensor as it is (common/timeline.cc, WriteEvent): quotes and backslashes
@@ -41,7 +38,7 @@ DECODER = json.JSONDecoder(parse_constant=lambda _: None)
 def microseconds(value: Any) -> float:
     """Return a time of an event; ValueError or TypeError for what is none, such as 1e999."""
     time = float(value)
-    if not abs(time) < _LATEST_US:
+    if not abs(time) < LIMIT.latest_us:
         raise ValueError(value)
     return time
 
@@ -116,7 +113,7 @@ class TraceReader:
                 else:
                     yield from (event for event in events if isinstance(event, dict))
                     self._text = self._text[cut:]
-            elif self._at_end or len(self._text) > LARGEST_EVENT:
+            elif self._at_end or len(self._text) > LIMIT.largest_event:
                 yield from self._one_by_one()
             if self._at_end and not cut:
                 return
@@ -134,7 +131,7 @@ class TraceReader:
             raise BadInputError.case("trace: other text", found=found)
         self.is_object = True
         while (key := _EVENTS_KEY.search(self._text)) is None:
-            if self._at_end or len(self._text) > LARGEST_EVENT:
+            if self._at_end or len(self._text) > LIMIT.largest_event:
                 raise BadInputError.case("trace: no events")
             self._more()
         self.head = _object(self._text[: key.start()])
@@ -180,7 +177,7 @@ class TraceReader:
                 "pid": int(bad[1]),
                 "args": {"name": bad[2]},
             }, bad.end()
-        if not self._at_end and len(self._text) - at < _PATIENCE:
+        if not self._at_end and len(self._text) - at < LIMIT.patience:
             return None
         after = _NEXT_EVENT.search(self._text, at + 1)
         self.lost += 1

@@ -15,7 +15,7 @@ from hpclaunch.host.host_interface import Host
 from hpclaunch.job import follow_job, job_end, refresh
 from hpclaunch.job.record import BindingVerdict, JobRecord
 from hpclaunch.observe.job_timelines import bound_places, brought, read_timelines, timeline_files, timeline_of
-from hpclaunch.package_data import shell_words
+from hpclaunch.package_data import package_constants, shell_words
 from hpclaunch.scheduler.registry import get_scheduler
 from hpclaunch.scheduler.scheduler_interface import FINAL_STATES, AccountedJob, Scheduler
 from hpclaunch.text_table import to_stderr
@@ -25,10 +25,7 @@ from hpclaunch.timeline.timeline_summary import summarised
 from hpclaunch.usage.node_samples import NodeFile, read_samples
 
 SAMPLES, LOST_WORK = "samples", "lost_work"
-_MOST_BYTES = 64 << 20
-"""Of all samples together; of larger files only each N-th look is read."""
-_MOST_TIMELINE_BYTES = 200 << 20
-_LIMIT_S = 300.0
+LIMIT = package_constants("usage/limits.yaml", "gathered")
 
 
 class Progress(msgspec.Struct, frozen=True):
@@ -136,11 +133,11 @@ def _why_no_samples(record: JobRecord) -> str:
 
 def _samples(host: Host, record: JobRecord) -> dict[int | None, dict[str, NodeFile]]:
     folders = job_end.run_folders(record)
-    limit = str(_MOST_BYTES // max(1, len(folders)))
+    limit = str(LIMIT.most_bytes // max(1, len(folders)))
     command = ("xargs", "-0", "-r", *shell_words(__file__, "read_samples.sh", "read_samples"))
     names = "".join(f"{folder}\0" for folder in folders)
     answer = host.run(
-        command, stdin=os.fsencode(names), env={"LC_ALL": "C", "LIMIT": limit}, timeout_s=_LIMIT_S
+        command, stdin=os.fsencode(names), env={"LC_ALL": "C", "LIMIT": limit}, timeout_s=LIMIT.limit_s
     )
     parts = answer.stdout.split("\0")
     found: dict[int | None, dict[str, NodeFile]] = {}
@@ -174,7 +171,7 @@ def _timeline(
     files = timeline_files(host, record) if not record.array and record.state in FINAL_STATES else ()
     if not files:
         return None, []
-    if sum(file.size for file in files) > _MOST_TIMELINE_BYTES:
+    if sum(file.size for file in files) > LIMIT.most_timeline_bytes:
         return None, [f"the timelines are large: hpclaunch timeline {record.id} reads them"]
     with tempfile.TemporaryDirectory(prefix="hpclaunch-report-") as folder:
         try:

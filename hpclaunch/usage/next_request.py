@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from hpclaunch.amounts import counted, format_bytes, listed
 from hpclaunch.errors import case_texts
+from hpclaunch.package_data import package_constants
 from hpclaunch.scheduler.scheduler_interface import JobState
 from hpclaunch.usage.node_samples import GIB
 from hpclaunch.usage.node_use import others_busy
@@ -21,15 +22,7 @@ from hpclaunch.usage.report_documents import (
 )
 from hpclaunch.walltime import format_walltime
 
-_TIME_FACTOR = 1.25
-_MEMORY_FACTOR = 1.2
-_STEP_S = 300
-_IDLE_CPUS = 0.05
-"""Kept busy by all ranks of a node; below it the node did nothing."""
-_CROWD = 0.1
-"""Of the CPUs of a node: where others have more of them, and less are idle, ranks may wait for a CPU."""
-_IDLE_GPU = 1.0
-"""Percent."""
+LIMIT = package_constants("usage/limits.yaml", "next_request")
 
 
 def next_requests(report: ReportDocument, cause: str | None) -> tuple[NextRequest, ...]:
@@ -64,7 +57,11 @@ def _held_back(one: NextRequest, why: str | None) -> NextRequest:
 def _crowded(nodes: Sequence[NodeUse], ranks: Sequence[RankUse]) -> str | None:
     """Return on which node processes of others took CPUs that ranks may have waited for; None: on none."""
     for node in nodes:
-        if (others := others_busy(node, ranks)) > _CROWD * node.cpus > node.cpus - (node.cpus_busy or 0.0):
+        if (
+            (others := others_busy(node, ranks))
+            > LIMIT.crowd * node.cpus
+            > node.cpus - (node.cpus_busy or 0.0)
+        ):
             busy = f"{others:.1f} of {node.cpus} CPUs of {node.node}"
             return f"processes of others kept {busy} busy: alone, ranks may keep more busy"
     return None
@@ -83,9 +80,10 @@ def _time(state: JobState, times: JobTimes, early: str | None) -> NextRequest:
     if times.restarts and times.run_s is not None:
         needed = times.run_s
         ran = f"it ran {format_walltime(round(needed))} in {len(times.runs)} runs{limit} each; in one run"
-    seconds = math.ceil(needed * _TIME_FACTOR / _STEP_S) * _STEP_S
-    ask, product = format_walltime(seconds), format_walltime(round(needed * _TIME_FACTOR))
-    return _said("time: from its run", ask, f"--time {ask}", ran=ran, factor=_TIME_FACTOR, product=product)
+    seconds = math.ceil(needed * LIMIT.time_factor / LIMIT.step_s) * LIMIT.step_s
+    ask, product = format_walltime(seconds), format_walltime(round(needed * LIMIT.time_factor))
+    values = {"ran": ran, "factor": LIMIT.time_factor, "product": product}
+    return _said("time: from its run", ask, f"--time {ask}", **values)
 
 
 def _memory(
@@ -110,9 +108,9 @@ def _memory(
 
 
 def _gibibytes(case: str, peak: int, **values: str) -> NextRequest:
-    needed = math.ceil(peak * _MEMORY_FACTOR / GIB)
+    needed = math.ceil(peak * LIMIT.memory_factor / GIB)
     values |= {"peak": format_bytes(peak), "needed": f"{needed} GiB"}
-    return _said(case, f"{needed}G", factor=_MEMORY_FACTOR, **values)
+    return _said(case, f"{needed}G", factor=LIMIT.memory_factor, **values)
 
 
 def _cores(ranks: Sequence[RankUse]) -> NextRequest:
@@ -139,13 +137,15 @@ def _nodes(nodes: Sequence[NodeUse], ranks: Sequence[RankUse]) -> NextRequest:
     known = [node for node in nodes if node.node in busy]
     if not known:
         return _said("nodes: not known")
-    without_gpus = [node for node in known if all((gpu.busy or 0.0) < _IDLE_GPU for gpu in node.gpus)]
-    idle = list(dict.fromkeys(node.node for node in without_gpus if busy[node.node] < _IDLE_CPUS))
+    without_gpus = [node for node in known if all((gpu.busy or 0.0) < LIMIT.idle_gpu for gpu in node.gpus)]
+    idle = list(dict.fromkeys(node.node for node in without_gpus if busy[node.node] < LIMIT.idle_cpus))
     if idle:
         worked = len({node.node for node in nodes} - {*idle}) or "none"
         values = {"idle": counted(len(idle), "node"), "names": listed(idle)}
         request = (str(worked), f"--nodes {worked}") if worked != "none" else ()
-        return _said("nodes: idle", *request, cpus=_IDLE_CPUS, gpu=_IDLE_GPU, worked=worked, **values)
+        return _said(
+            "nodes: idle", *request, cpus=LIMIT.idle_cpus, gpu=LIMIT.idle_gpu, worked=worked, **values
+        )
     least = min(known, key=lambda node: busy[node.node] / max(1, node.cpus))
     gpus = [gpu.busy for node in known for gpu in node.gpus if gpu.busy is not None]
     of_gpus = f", GPUs {sum(gpus) / len(gpus):.0f} % on average" if gpus else ""

@@ -3,30 +3,21 @@
 from collections.abc import Iterator, Sequence
 
 from hpclaunch.amounts import counted, format_bytes
+from hpclaunch.package_data import package_constants
 from hpclaunch.text_table import printable, text_table
 from hpclaunch.usage.report_documents import ReportDocument
 from hpclaunch.walltime import format_walltime
 
-_MOST_ROWS = 32
-"""Of nodes and ranks; --json has all."""
-NODE_HEADER = (
-    *("node", "looks", "CPUs busy", "of CPUs", "memory peak", "of memory", "from", "GPUs busy", "GPU memory"),
-    "power",
-)
-RANK_HEADER = ("rank", "node", "CPUs busy", "most", "bound to", "memory peak", "GPU busy", "waits per step")
-_DROPPED = (
-    *("looks", "from", "of memory", "of CPUs", "bound to", "power", "most", "GPU memory", "waits per step"),
-    *("GPUs busy", "GPU busy"),
-)
+LIMIT = package_constants("usage/limits.yaml", "tables")
 
 
 def shown(report: ReportDocument, width: int | None = None) -> str:
     """Return the report for a terminal of that width."""
     parts = [text_table(list(_about(report)), width=width)]
     if report.by_node:
-        parts.append(_table("nodes", NODE_HEADER, list(node_rows(report)), width))
+        parts.append(_table("nodes", LIMIT.node_header, list(node_rows(report)), width))
     if report.by_rank:
-        parts.append(_table("ranks", RANK_HEADER, list(rank_rows(report)), width))
+        parts.append(_table("ranks", LIMIT.rank_header, list(rank_rows(report)), width))
     if report.next:
         rows = [("", one.what, one.ask or "-", one.text) for one in report.next]
         parts.append("next time\n" + text_table(rows, width=width))
@@ -36,9 +27,10 @@ def shown(report: ReportDocument, width: int | None = None) -> str:
 
 
 def _table(title: str, header: Sequence[str], rows: list[tuple[str, ...]], width: int | None) -> str:
-    more = f"  ... and {len(rows) - _MOST_ROWS} more (--json has all)" if len(rows) > _MOST_ROWS else ""
-    shown = [("", *row) for row in rows[:_MOST_ROWS]]
-    table = text_table(shown, ("", *header), width=width, drop=_DROPPED)
+    left = len(rows) - LIMIT.most_rows
+    more = f"  ... and {left} more (--json has all)" if left > 0 else ""
+    shown = [("", *row) for row in rows[: LIMIT.most_rows]]
+    table = text_table(shown, ("", *header), width=width, drop=LIMIT.dropped)
     return "\n".join(filter(None, (title, table, more)))
 
 

@@ -23,7 +23,7 @@ from tests.in_process import hpclaunch_here
 def test_the_error_is_the_document(
     words: tuple[str, ...], kind: str, code: int, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hpclaunch.host.ssh._PAUSE_S", 0)
+    monkeypatch.setattr("hpclaunch.host.ssh.LIMIT.pause_s", 0)
     answer = hpclaunch_here(*words)
     assert answer.returncode == code
     error = json.loads(answer.stdout)["error"]

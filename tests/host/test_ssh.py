@@ -412,7 +412,7 @@ def test_start_up_files_that_wait_for_input_end_in_a_message(
     """The forced command is what bash makes of a ~/.bashrc with ``read``: that runs before any command."""
     server = start_sshd(config='ForceCommand read -r answer; exec sh -c "$SSH_ORIGINAL_COMMAND"')
     (tmp_path / "config").write_text(server.host_block("asks"))
-    monkeypatch.setattr("hpclaunch.host.ssh._START_TIMEOUT_S", 1.0)
+    monkeypatch.setattr("hpclaunch.host.ssh.LIMIT.start_timeout_s", 1.0)
     with connect("asks", config=tmp_path / "config") as host:
         assert host.run(["echo", "no input is needed"]).stdout == "no input is needed\n"
         with pytest.raises(
@@ -517,7 +517,7 @@ def test_a_hostile_tar_is_refused_or_passed_over(
 def test_an_answer_without_end_is_refused(
     lying: Callable[[str], SshHost], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("hpclaunch.host.ssh._MAX_ANSWER_BYTES", 1 << 20)
+    monkeypatch.setattr("hpclaunch.host.ssh.LIMIT.max_answer_bytes", 1 << 20)
     host = lying("exec yes")
     with pytest.raises(RefusedError, match="tar on lies printed more than 1 MiB"):
         host.read_files(["/job/a"])

@@ -229,7 +229,7 @@ def test_a_login_shell_that_reads_stdin_is_refused_before_anything_is_recorded(
 
     asks = start_sshd(slurm, config='ForceCommand read -r answer; exec sh -c "$SSH_ORIGINAL_COMMAND"')
     (ssh_home / ".ssh" / "config").write_text(asks.host_block("asks"))
-    monkeypatch.setattr("hpclaunch.host.ssh._START_TIMEOUT_S", 1.0)
+    monkeypatch.setattr("hpclaunch.host.ssh.LIMIT.start_timeout_s", 1.0)
     words = ("submit", "--site", "generic-slurm", "--host", "asks", "--mpi", "none", "--", "true")
     answer = CliRunner().invoke(program, words)
     assert answer.exit_code == 4, answer.output

@@ -339,7 +339,7 @@ def test_without_samples_the_report_says_why(store: Store, tmp_path: Path) -> No
 def test_large_samples_are_thinned_and_damaged_ones_counted(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hpclaunch.usage.gather_report._MOST_BYTES", 20_000)
+    monkeypatch.setattr("hpclaunch.usage.gather_report.LIMIT.most_bytes", 20_000)
     record = ended_job(store, tmp_path)
     write_samples(record.folder, n1=node_file((0, 1), looks=1001), n2="rubbish\n\0\n" + node_file((2, 3)))
     found = document("last")

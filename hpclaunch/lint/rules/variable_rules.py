@@ -49,15 +49,15 @@ _FOREIGN = {
 @rule("variable-undefined")
 def variable_undefined(context: Context) -> Iterator[Violation]:
     script = context.script
-    if _any_may_be_set(script):
-        return
     others = set(unset_in_lists(script)) | set(mismatches(script)) | _tested(script)
     found = [
         ref
         for ref in script.unset_uses(longer_than=1)
         if not (ref.name in others or _by_module(script, ref.name) or _of_this_site(context, ref.name))
     ]
-    found += [ref for ref in _other_sites_uses(context) if ref not in found]
+    found = [*dict.fromkeys([*found, *_other_sites_uses(context)])]
+    if _any_may_be_set(script):  # but for the name of ``$A_``
+        found = [ref for ref in found if ref.name.endswith("_") and _without_braces(script, ref)]
     for ref in found[:_MOST]:
         remedy = _without_braces(script, ref)
         yield Violation(ref.line, _unset_message(context, ref.name), remedy, _if_sure(script, ref))
@@ -500,7 +500,8 @@ def test_bracket_joined(context: Context) -> Iterator[Violation]:
 @rule("redirect-empty")
 def redirect_empty(context: Context) -> Iterator[Violation]:
     script = context.script
-    sure = script.language in ("bash", "sh") and not (script.shell.template or _any_may_be_set(script))
+    unsure = script.shell.template or script.shell.misplaced or script.variables.sources_unknown
+    sure = script.language in ("bash", "sh") and not unsure
     for one in chain.from_iterable(command.redirects for command in script.commands if sure):
         if one.operator in (">", ">>", ">|", "<", "&>", "&>>") and _is_empty(script, one.target):
             says = f"{one.operator} {one.target.raw}: this name is empty, and the command does not run"

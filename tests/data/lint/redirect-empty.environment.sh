@@ -1,0 +1,7 @@
+#!/bin/bash
+#PBS -V
+#PBS -l walltime=10:00
+LOG=
+./app > $LOG
+# site: unknown
+# expect: 5 redirect-empty

@@ -10,12 +10,12 @@ import msgspec
 
 from hpclaunch.check.check_report import Check, Status, verdict
 from hpclaunch.check.facts import MODULES, NOT_FOUND, BuildFacts, Outcome
+from hpclaunch.package_data import package_constants
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.software.horovod_facts import rebuild_command
 from hpclaunch.software.known_pairs import bad_pairs, cuda_addresses, first_cuda, linked_mpi, mpi_family
 
-_FRAMEWORKS = {"tensorflow": "tensorflow", "keras": "tensorflow", "pytorch": "pytorch", "mxnet": "mxnet"}
-_SHORT = {"pytorch": "torch"}
+LIMIT = package_constants("check/limits.yaml", "builds")
 
 
 class Remedies(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,15 +28,9 @@ class Remedies(msgspec.Struct, frozen=True, kw_only=True):
         """Return the line that builds Horovod with a part."""
         if name == "ddl":
             return "nothing: DDL is part of IBM's PowerAI only"
-        framework = _FRAMEWORKS.get(name, self.framework)
+        framework = LIMIT.frameworks.get(name, self.framework)
         command = rebuild_command(self.profile, framework)
-        extra = {
-            "gloo": "HOROVOD_WITH_GLOO=1 ",
-            "ccl": "HOROVOD_CPU_OPERATIONS=CCL ",
-            "nccl": "HOROVOD_GPU_OPERATIONS=NCCL ",
-            "cuda": "HOROVOD_GPU=CUDA ",
-            "rocm": "HOROVOD_GPU=ROCM ",
-        }.get(name, "")
+        extra = LIMIT.variables.get(name, "")
         if extra.strip() in command.split():
             extra = ""
         ways = ""
@@ -48,7 +42,7 @@ class Remedies(msgspec.Struct, frozen=True, kw_only=True):
     def plan(self, framework: str) -> str:
         """Return the command that shows all ways to install Horovod for a framework."""
         site = self.profile.name if self.profile else "local"
-        return f"hpclaunch software plan --site {site} --for horovod-{_SHORT.get(framework, framework)}"
+        return f"hpclaunch software plan --site {site} --for horovod-{LIMIT.short.get(framework, framework)}"
 
     def right_mpi(self, name: str) -> str:
         """Return how to bring the library and its MPI together."""
@@ -92,11 +86,7 @@ class Remedies(msgspec.Struct, frozen=True, kw_only=True):
 _VERSION = re.compile(r"^[ \t]*Horovod v(\S+?):[ \t]*$", re.MULTILINE)
 _SECTION = re.compile(r"^[ \t]*Available (Frameworks|Controllers|Tensor Operations):[ \t]*$")
 _BOX = re.compile(r"^[ \t]*\[([Xx ]?)\][ \t]*([A-Za-z][\w .+-]*?)[ \t]*$")
-# Programs that print what hvd.nccl_built() and its kin say, as guides show them.
-_SENTENCE = re.compile(
-    r"(?:Horovod|MPI) is (not )?compiled with (rocm|cuda|nccl|horovod) support", re.IGNORECASE
-)
-_SECTIONS = {"Frameworks": "frameworks", "Controllers": "controllers", "Tensor Operations": "operations"}
+_SENTENCE = re.compile(LIMIT.sentence)
 
 
 class Boxes(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,7 +104,7 @@ class Boxes(msgspec.Struct, frozen=True, kw_only=True):
         """Quote the boxes of a name, such as ``Controllers [X] MPI, Tensor Operations [ ] MPI``."""
         found = [
             f"{title} [{'X' if section[name] else ' '}]"
-            for title, key in _SECTIONS.items()
+            for title, key in LIMIT.sections.items()
             if name in (section := getattr(self, key))
         ]
         return ", ".join(found)
@@ -128,11 +118,11 @@ def parse_boxes(text: str) -> Boxes:
     """
     plain = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text).replace("\r", "")
     version = _VERSION.search(plain)
-    sections: dict[str, dict[str, bool]] = {key: {} for key in _SECTIONS.values()}
+    sections: dict[str, dict[str, bool]] = {key: {} for key in LIMIT.sections.values()}
     current: dict[str, bool] | None = None
     for line in plain.splitlines():
         if section := _SECTION.match(line):
-            current = sections[_SECTIONS[section[1]]]
+            current = sections[LIMIT.sections[section[1]]]
         elif (box := _BOX.match(line)) and current is not None:
             name = {"mlsl": "ccl"}.get(box[2].lower(), box[2].lower())
             if name in (*BOX_NAMES, "keras"):
@@ -143,14 +133,9 @@ def parse_boxes(text: str) -> Boxes:
     return Boxes(version=version[1] if version else None, **sections)
 
 
-_BOX_FRAMEWORKS = ("tensorflow", "pytorch", "mxnet")
-_BOX_OPERATIONS = ("mpi", "gloo", "nccl", "ddl", "ccl")
-BOX_NAMES = (*_BOX_OPERATIONS, *_BOX_FRAMEWORKS)
+BOX_NAMES = (*LIMIT.box_operations, *LIMIT.box_frameworks)
 """Features in ``horovodrun --check-build``; none of its releases has one for CUDA, ROCm or the GPU."""
-_OPERATIONS = (*_BOX_OPERATIONS, "cuda", "rocm")
-_WITHOUT_HOROVOD = ("torch", "tensorflow")
-# Parts of undefined symbols that mean: another MPI than the one that was linked.
-_WRONG_MPI = ("ompi_", "opal_", "MPIR_", "libmpi", "mca_", "PMPI_", "MPI_")
+_OPERATIONS = (*LIMIT.box_operations, "cuda", "rocm")
 
 # --- from the text alone -----------------------------------------------------------------------------------
 
@@ -167,12 +152,12 @@ def judge_text(boxes: Boxes, origin: str, remedies: Remedies) -> tuple[Check, ..
 
 def _from_box(name: str, boxes: Boxes, origin: str, remedies: Remedies) -> Check:
     evidence = f"{origin}: Horovod {boxes.version or 'of unknown version'} says {boxes.line(name)}"
-    sections = [getattr(boxes, key) for key in _SECTIONS.values()]
+    sections = [getattr(boxes, key) for key in LIMIT.sections.values()]
     marks = [section[name] for section in sections if name in section]
     if not marks:
         why = "there is no box with this name" if boxes else "there are no boxes (the output may be lost)"
         return verdict("box: none", name, origin=origin, why=why)
-    case = "empty" if not all(marks) else "of a framework" if name in _BOX_FRAMEWORKS else "filled"
+    case = "empty" if not all(marks) else "of a framework" if name in LIMIT.box_frameworks else "filled"
     return verdict(f"box: {case}", name, evidence=evidence, remedy=remedies.rebuild(name))
 
 
@@ -206,7 +191,7 @@ def judge_interpreter(outcome: Outcome, python: str) -> Check | None:
 
 def _not_installed(installed: Mapping[str, Any], remedies: Remedies) -> Check:
     """Return one verdict: no part of Horovod can be judged."""
-    others = [name for name in _WITHOUT_HOROVOD if name in installed["modules"]]
+    others = [name for name in LIMIT.without_horovod if name in installed["modules"]]
     there = f"; {' and '.join(others)} {'is' if len(others) == 1 else 'are'} installed" if others else ""
     found = verdict(
         "horovod: not installed",
@@ -262,7 +247,7 @@ def _broken(name: str, outcome: Outcome, library: str, remedies: Remedies) -> Ch
 
 def _is_wrong_mpi(error: str) -> bool:
     at_fault = "undefined symbol" in error or "cannot open shared object" in error or "version `" in error
-    return at_fault and any(mark in error.partition(":")[2] for mark in _WRONG_MPI)
+    return at_fault and any(mark in error.partition(":")[2] for mark in LIMIT.wrong_mpi)
 
 
 def _operation(

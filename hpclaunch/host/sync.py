@@ -28,17 +28,10 @@ from hpclaunch.amounts import listed
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host, Note, with_retry
-from hpclaunch.package_data import shell_words
+from hpclaunch.package_data import package_constants, shell_words
 
-_BATCH_BYTES = 32 << 20
-_MAX_BYTES = 2 << 30
+LIMIT = package_constants("host/ssh_words.yaml", "copies")
 _KEPT_BITS = 0o777
-_EXTRACT = ("tar", "-x", "-p", "--no-same-owner", "-f", "-")
-_TELL_S = 5.0
-"""Between two notes of how far a copy is."""
-_OF_TOOLS = frozenset((".git", "__pycache__", ".ipynb_checkpoints", "node_modules", "venv", ".venv", "wandb"))
-_MARKS = ("pyvenv.cfg", "conda-meta", "CACHEDIR.TAG")
-"""Files in the folder of a virtual environment, of one of conda, and of a cache (bford.info/cachedir)."""
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):
@@ -88,7 +81,7 @@ def _sync(host: Host, source: Path, manifest: Manifest, target: str, trees: str,
         new = f"new-{secrets.token_hex(8)}"
         _do(host, "begin_tree", trees, new, _name(cached_text) if cached else "", stdin=outdated_names)
         for batch in _batches(source, manifest, changed):
-            _check(host, host.run(_EXTRACT, stdin=batch, cwd=f"{trees}/{new}/files"))
+            _check(host, host.run(LIMIT.extract, stdin=batch, cwd=f"{trees}/{new}/files"))
             tell(len(batch))
         _do(host, "finish_tree", trees, new, _name(text), stdin=text)
     _do(host, "copy_tree", f"{trees}/{_name(text)}", target)
@@ -103,7 +96,7 @@ def _progress(note: Note, what: str, total: int) -> Callable[[int], None]:
     def tell(more: int) -> None:
         nonlocal done, last
         done += more
-        if time.monotonic() - last >= _TELL_S:
+        if time.monotonic() - last >= LIMIT.tell_s:
             last = time.monotonic()
             note(f"{what}: {min(done, total) >> 20} of {total >> 20} MiB")
 
@@ -152,9 +145,9 @@ def read_tree(source: Path, note: Note) -> Manifest:
     total = sum(entry.size for entry in manifest.values())
     if not manifest:
         raise BadInputError(f"{source}: there is nothing to copy", "perhaps .gitignore excludes all of it")
-    if total > _MAX_BYTES:
+    if total > LIMIT.max_bytes:
         largest = ", ".join(sorted(manifest, key=lambda path: -manifest[path].size)[:3])
-        size, limit = total >> 20, _MAX_BYTES >> 20
+        size, limit = total >> 20, LIMIT.max_bytes >> 20
         raise BadInputError.case("sync: too much", source=source, size=size, largest=largest, limit=limit)
     tell = _progress(note, f"{source} is read", total)
     for path, entry in manifest.items():
@@ -198,7 +191,8 @@ def _kept(source: Path, paths: Iterable[str], left_out: set[str]) -> Iterator[st
 
 
 def _is_of_tool(folder: Path) -> bool:
-    return folder.is_dir() and (folder.name in _OF_TOOLS or any((folder / mark).exists() for mark in _MARKS))
+    named = folder.name in LIMIT.of_tools
+    return folder.is_dir() and (named or any((folder / mark).exists() for mark in LIMIT.marks))
 
 
 def _listed_by_git(source: Path, left_out: set[str], what: str, *options: str) -> list[str]:
@@ -273,12 +267,12 @@ def _link(source: Path, path: str) -> str:
 
 
 def _batches(source: Path, manifest: Mapping[str, Entry], paths: Sequence[str]) -> Iterator[bytes]:
-    """Yield tar archives of the paths, each at most one file larger than ``_BATCH_BYTES``."""
+    """Yield tar archives of the paths, each at most one file larger than ``batch_bytes``."""
     at = 0
     while at < len(paths):
         buffer = io.BytesIO()
         with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as archive:
-            while at < len(paths) and buffer.tell() < _BATCH_BYTES:
+            while at < len(paths) and buffer.tell() < LIMIT.batch_bytes:
                 _add(archive, source, paths[at], manifest[paths[at]])
                 at += 1
         yield buffer.getvalue()

@@ -26,15 +26,14 @@ from hpclaunch.job.job_documents import VerifyDocument
 from hpclaunch.job.record import NOT_JUDGED, RankReport, readable_cpus
 from hpclaunch.json_document import document_of
 from hpclaunch.observe.attached_nodes import AttachedNode, Process
+from hpclaunch.package_data import package_constants
 from hpclaunch.remote.look import GPU_VARIABLES, HELPERS, PAUSE_S, RANKS_OF, SHELLS
 from hpclaunch.scheduler.directive_reader import whole_number
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher
 from hpclaunch.topology.node_topology import Core, NodeTopology
 
-_NO_GPU = ("-1", "NoDevFiles")
-"""Entries that hide GPUs, with all after it, as CUDA and ROCr read it; NoDevFiles is Slurm's."""
-_FROM_SLURM = {"SLURM_STEP_GPUS", "SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE"}
+_WORDS = package_constants("observe/words.yaml", "ranks")
 _GPU_FILE = re.compile(r"/dev/(nvidia\d+|dri/renderD\d+)$")
 _OF_THE_JOB = "the job's GPU "  # whose number may mean another one in another step
 NO_SUCH_GPU = "no-such-gpu"
@@ -80,7 +79,7 @@ def _mixed(seen: list[SeenGpus]) -> set[frozenset[str]]:
 
 def _numbered(mains: list[Process], count: int) -> str:
     """Return whose numbers the variables have: the node's, the job's, or each rank's own."""
-    if not any(one.variables.keys() & _FROM_SLURM for one in mains):
+    if not any(one.variables.keys() & _WORDS.from_slurm for one in mains):
         return "node"
     texts = {_gpu_variable(one) or "" for one in mains}
     if len(mains) > 1 and len(texts) == 1 and texts.pop().isdigit():
@@ -127,7 +126,7 @@ class _Node:
         return self._named(text, numbered)
 
     def _named(self, text: str, numbered: str) -> SeenGpus:
-        names = filter(None, takewhile(lambda name: name not in _NO_GPU, text.split(",")))
+        names = filter(None, takewhile(lambda name: name not in _WORDS.no_gpu, text.split(",")))
         found = [self._gpu(name, numbered) for name in names] or [NO_SUCH_GPU]
         wrong = next((verdict for name, verdict in _UNKNOWN.items() if name in found), None)
         if wrong is not None:
@@ -164,10 +163,6 @@ class _Node:
         numbers = [self.number_of.get(re.sub(r"(?<=\.\d)\.\d+$", "", name)) for name in sorted(own)]
         known = tuple(number for number in numbers if number is not None)
         return known if len(known) == len(own) <= 2 else ()
-
-
-_PROBLEMS = {"count": "another-number-of-ranks", "empty": "no-cpus", "wrong-gpu": "far-from-its-gpu"}
-"""Problem of a list of cores -> the verdict on a rank, where that has another name."""
 
 
 class RankDetails(msgspec.Struct, frozen=True, kw_only=True):
@@ -325,7 +320,7 @@ def _ranks(nodes: Sequence[AttachedNode]) -> list[_Rank]:
         for node, process in processes:
             variables = process.variables
             rank, step = whole_number(variables.get(rank_name)), variables.get("SLURM_STEP_ID", "")
-            if needed in variables and rank is not None and step not in _NO_STEPS:
+            if needed in variables and rank is not None and step not in _WORDS.no_steps:
                 local = whole_number(variables.get(local_name)) or 0
                 size = whole_number(variables.get(size_name, variables.get("WORLD_SIZE")))
                 one = _Rank(node, step, rank, local, size, [])
@@ -333,10 +328,6 @@ def _ranks(nodes: Sequence[AttachedNode]) -> list[_Rank]:
         if found:
             return [found[key] for key in sorted(found)]
     return _one_rank(nodes)
-
-
-_NO_STEPS = ("4294967290", "4294967291", "4294967292", "4294967293")
-"""Numbers of Slurm's interactive, batch, extern and pending step: no ranks (slurm/slurm.h, 22.05)."""
 
 
 def _one_rank(nodes: Sequence[AttachedNode]) -> list[_Rank]:
@@ -419,7 +410,7 @@ class _NodeRanks:
         for found in judge(node, "mask", masks, tasks=len(self.ranks)).findings:
             if found.rank is None or (found.problem == "wrong-gpu" and not self._by_place(found.rank)):
                 continue
-            self.verdicts.setdefault(found.rank, _PROBLEMS.get(found.problem, found.problem))
+            self.verdicts.setdefault(found.rank, _WORDS.problems.get(found.problem, found.problem))
             words = f"rank {self.ranks[found.rank]}: {found.message}; {found.remedy}"
             self.problems.setdefault(found.problem, words)
 

@@ -10,16 +10,13 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.host.host_interface import Host
 from hpclaunch.job.fetch_results import RemoteFile, fetch, list_results
 from hpclaunch.job.record import BindingVerdict, JobRecord
+from hpclaunch.package_data import package_constants
 from hpclaunch.plan.startup_plan import NODES
 from hpclaunch.timeline.job_timeline import JobTimeline, Place, combined
 from hpclaunch.timeline.read_timeline import TimelineFile, read_timeline
 
 _NAMES = re.compile(r"\.json(\.gz)?$|trace_?(rank)?_?\d+$|\.pickle$", re.IGNORECASE)
-_OURS = ("record.json", "result.json", "progress.json", "stacks.json")
-_TIMEOUT_S = 60.0
-_CHUNK_BYTES = 1 << 20
-_MOST = 4096
-"""Files; a job of more ranks is summarised from those of the first ones."""
+_WORDS = package_constants("observe/words.yaml", "timelines")
 
 
 def timeline_files(host: Host, record: JobRecord, index: int | None = None) -> tuple[RemoteFile, ...]:
@@ -36,16 +33,16 @@ def timeline_files(host: Host, record: JobRecord, index: int | None = None) -> t
         file
         for file in found.values()
         if _NAMES.search(file.source)
-        and file.source.rpartition("/")[2] not in _OURS
+        and file.source.rpartition("/")[2] not in _WORDS.ours
         and file.size
         and (index is None or file.source.startswith(f"{record.folder}/{index}/"))
     ]
-    return tuple(sorted(chosen, key=lambda file: file.source)[:_MOST])
+    return tuple(sorted(chosen, key=lambda file: file.source)[: _WORDS.most])
 
 
 def rank_nodes(host: Host, record: JobRecord) -> dict[int, str]:
     """Return each rank's node, if no binding is reported; not of ranks on two. Raises RefusedError."""
-    answer = host.run(("grep", "-r", "", f"{record.folder}/{NODES}"), timeout_s=_TIMEOUT_S)
+    answer = host.run(("grep", "-r", "", f"{record.folder}/{NODES}"), timeout_s=_WORDS.timeout_s)
     nodes: dict[int, set[str]] = {}
     for line in answer.stdout.splitlines():
         path, _, rank = line.rpartition(":")
@@ -120,7 +117,7 @@ def file_chunks(path: Path) -> Iterator[bytes]:
     """
     try:
         with path.open("rb") as file:
-            while chunk := file.read(_CHUNK_BYTES):
+            while chunk := file.read(_WORDS.chunk_bytes):
                 yield chunk
     except OSError as error:
         raise BadInputError(f"{path}: cannot be read: {error.strerror}") from None

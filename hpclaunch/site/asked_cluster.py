@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from hpclaunch.amounts import counted
 from hpclaunch.errors import BadInputError, note_text
+from hpclaunch.package_data import package_table
 from hpclaunch.scheduler.cluster_facts import ClusterFacts, NodeGpus, NodeKind, QueueFacts
 from hpclaunch.site.profile_node import VISIBLE
 from hpclaunch.site.schema import Binding, Node, Queue, SiteGpu, SiteProfile
@@ -21,12 +22,6 @@ from hpclaunch.topology.node_topology import NodeTopology
 
 Vendor = Literal["amd", "nvidia", "intel"]
 
-# Words in the names that sites give to types of GPUs (gres.conf), such as a100_80gb, mi250 or max1550.
-_VENDORS: dict[Vendor, str] = {
-    "amd": r"mi\d{2,3}|instinct|radeon|gfx|amd",
-    "intel": r"max_?1\d{3}|pvc|ponte|intel",
-    "nvidia": r"[avhb]\d{2,3}|g[hb]\d{3}|l4|l40s?|t4|k80|p\d{2,3}|rtx|gtx|titan|tesla|\d{4}(ti)?|nvidia",
-}
 _NO_TYPE = "GPUs without a type"
 
 
@@ -234,7 +229,8 @@ def _vendor(gpus: NodeGpus | None) -> Vendor | None:
     words = (gpus.type or "") if gpus else ""
     if gpus and gpus.are_slices:
         return "nvidia"
-    forms = {vendor: rf"(^|[^a-z0-9])({pattern})($|[^a-z0-9])" for vendor, pattern in _VENDORS.items()}
+    vendors: dict[Vendor, str] = package_table("site/words.yaml")["GPU vendors"]
+    forms = {vendor: rf"(^|[^a-z0-9])({pattern})($|[^a-z0-9])" for vendor, pattern in vendors.items()}
     return next((vendor for vendor, form in forms.items() if re.search(form, words.lower())), None)
 
 

@@ -121,9 +121,8 @@ def _left(base: Tree, part: Tree) -> Iterator[str]:
 def _base(relation: str, name: Tree, files: Sequence[Path], known: Mapping[str, Sequence[Path]]) -> Path:
     """Return the file that ``extends: name`` (or ``part_of``) means: a user's may extend the shipped one."""
     if name.value not in known:
-        raise BadInputError(
-            f"{name.where}: {relation} {name.value!r}, which is not a site; {did_you_mean(name.value, known)}"
-        )
+        meant = did_you_mean(name.value, known)
+        raise BadInputError(f"{name.where}: {relation} {name.value!r}, which is not a site; {meant}")
     for path in known[name.value]:
         if path.resolve() not in files:
             return path
@@ -149,9 +148,8 @@ def _kind(own: Tree, known: Known) -> tuple[Tree, tuple[Read, ...]]:
     if not isinstance(name.value, str):
         return _NOTHING, ()
     if name.value not in known.kinds:
-        raise BadInputError(
-            f"{name.where}: no node kind is named {name.value!r}; {did_you_mean(name.value, known.kinds)}"
-        )
+        meant = did_you_mean(name.value, known.kinds)
+        raise BadInputError(f"{name.where}: no node kind is named {name.value!r}; {meant}")
     tree, read, _ = read_kind(known.kinds[name.value][0])
     for key, page in _child(own, "sources").items():
         if key in tree.value["sources"].value:

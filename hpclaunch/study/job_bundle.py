@@ -14,6 +14,7 @@ from hpclaunch.api import JobHandle
 from hpclaunch.atomic_file import write_file
 from hpclaunch.errors import BadInputError, HpclaunchError
 from hpclaunch.json_document import document_text
+from hpclaunch.package_data import package_constants
 from hpclaunch.plan.request_texts import looks_secret
 from hpclaunch.scaling.study_report import StudyDocument, as_csv
 from hpclaunch.study.study_file import load_study, report_of, studies_folder
@@ -21,14 +22,8 @@ from hpclaunch.usage.report_documents import ReportDocument
 from hpclaunch.usage.report_page import page
 from hpclaunch.usage.report_text import shown
 
-_LEFT_OUT = "LEFT-OUT"
-_NAMES = {"job.sh": "job.sh", "files/plan.sh": "plan.sh", "result.json": "result.json"}
-"""File of the job's folder -> its name in the archive."""
-_VALUE = re.compile(
-    r"(?P<head>--(?P<option>[\w-]+)(?:=|\",\s*\"|'?[ \t]+(?:\\\n\s*)?)|\b(?P<name>[A-Za-z_]\w*)(?:=|\": ?\"))"
-    r"(?P<value>'[^'\n]*'|\"[^\"\n]*\"|[^\s'\"]+)"
-)
-_IN_ADDRESS = re.compile(r"(://)[^\s/@'\"]+:[^\s/@'\"]+@")
+LIMIT = package_constants("study/limits.yaml", "bundle")
+_VALUE, _IN_ADDRESS = re.compile(LIMIT.value), re.compile(LIMIT.in_address)
 
 
 def write_bundle(handle: JobHandle, report: ReportDocument, path: Path) -> int:
@@ -55,9 +50,9 @@ def write_bundle(handle: JobHandle, report: ReportDocument, path: Path) -> int:
 def _files(handle: JobHandle, report: ReportDocument) -> Iterator[tuple[str, bytes]]:
     record = handle.record
     with handle.connected() as host:
-        found = host.read_files([f"{record.folder}/{name}" for name in _NAMES])
+        found = host.read_files([f"{record.folder}/{name}" for name in LIMIT.names])
         binding = handle.binding() or record.binding
-    yield from ((_NAMES[path.removeprefix(f"{record.folder}/")], data) for path, data in found.items())
+    yield from ((LIMIT.names[path.removeprefix(f"{record.folder}/")], data) for path, data in found.items())
     names = ("site", "scheduler", "profile_digest", "versions", "git_commit", "command")
     yield "versions.json", _json({name: getattr(record, name) for name in names})
     yield "plan.json", _json({"request": record.request, "plan": record.plan})
@@ -88,14 +83,14 @@ def without_secrets(text: str) -> tuple[str, int]:
 
     User and password of an address are left out, too.
     """
-    text, number = _IN_ADDRESS.subn(rf"\1{_LEFT_OUT}@", text)
+    text, number = _IN_ADDRESS.subn(rf"\1{LIMIT.left_out}@", text)
 
     def cleaned(match: re.Match[str]) -> str:
         nonlocal number
         if looks_secret((match["option"] or match["name"]).replace("-", "_")):
             number += 1
             quote = match["value"][0] if match["value"][0] in "'\"" else ""
-            return f"{match['head']}{quote}{_LEFT_OUT}{quote}"
+            return f"{match['head']}{quote}{LIMIT.left_out}{quote}"
         return match["head"] + _VALUE.sub(cleaned, match["value"])
 
     return _VALUE.sub(cleaned, text), number

@@ -16,12 +16,12 @@ from hpclaunch.errors import BadInputError, note_text
 from hpclaunch.host.host_interface import Host
 from hpclaunch.job.record import JobRecord
 from hpclaunch.observe.job_timelines import brought, read_timelines, timeline_files
+from hpclaunch.package_data import package_constants
 from hpclaunch.study.study_file import StudyFile, StudyPoint
 from hpclaunch.timeline.job_timeline import combined
 
 _ELAPSED = "elapsed time of the job, start-up included"
-_SHORT_S = 20.0
-"""Elapsed time below which the second to which it is known is more than the noise of a quiet machine."""
+LIMIT = package_constants("study/limits.yaml", "measures")
 
 
 def measured_point(study: StudyFile, point: StudyPoint, handle: JobHandle) -> StudyPoint:
@@ -43,7 +43,7 @@ def measured_point(study: StudyFile, point: StudyPoint, handle: JobHandle) -> St
     seconds, how = _seconds(study, handle, result)
     binding = record.binding
     remark = None if binding is None or binding.ok else f"binding: {binding.finding}"
-    if how == _ELAPSED and seconds < _SHORT_S:
+    if how == _ELAPSED and seconds < LIMIT.short_s:
         remark = remark or f"{seconds:.0f} s of elapsed time are known to the second only"
     balance, communication = pop_factors(result)
     return msgspec.structs.replace(
@@ -110,17 +110,13 @@ def read_metric(pattern: str, log: str) -> float:
     return median(steady(numbers[1:] or numbers))
 
 
-_WARM = 4.0
-"""Usual deviations of the rest, at least 1 % each, beyond which a figure at the start is warm-up."""
-
-
 def steady(numbers: list[float]) -> list[float]:
     """Return the numbers without those at the start that are warm-up, at least half of them."""
     for start in range(len(numbers) // 2):
         rest = numbers[start + 1 :]
         middle = median(rest)
         usual = max(1.4826 * median(abs(one - middle) for one in rest), 0.01 * middle)
-        if len(rest) < 3 or abs(numbers[start] - middle) <= _WARM * usual:
+        if len(rest) < 3 or abs(numbers[start] - middle) <= LIMIT.warm * usual:
             return numbers[start:]
     return numbers[len(numbers) // 2 :]
 
@@ -151,12 +147,9 @@ def _node_hours(record: JobRecord) -> float | None:
     return record.nodes * max(record.elapsed_s, 1e-3) / 3600
 
 
-_SIZES = ("nodes", "tasks", "tasks_per_node", "name", "command", "after", "after_any", "time")
-
-
 def _fingerprint(record: JobRecord) -> dict[str, str]:
     """Return what must be alike for two points to be comparable: profile, versions, code, environment."""
-    request = {key: value for key, value in record.request.items() if key not in _SIZES}
+    request = {key: value for key, value in record.request.items() if key not in LIMIT.sizes}
     return {
         "profile": record.profile_digest[:12],
         "versions": _digest(record.versions),
@@ -169,13 +162,9 @@ def _digest(facts: Any) -> str:
     return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()[:12]
 
 
-_MOST = 16
-"""Files that are read: the ranks wait for each other in every step, so some ranks show its time."""
-
-
 def timeline_step_s(record: JobRecord, host: Host) -> float:
     """Return the median seconds of a step but for the first ones. Raises BadInputError: there are none."""
-    files = timeline_files(host, record)[:_MOST]
+    files = timeline_files(host, record)[: LIMIT.most]
     if not files:
         raise BadInputError(note_text("study: no timeline", record=record))
     with tempfile.TemporaryDirectory(prefix="hpclaunch-timeline-") as folder:

@@ -167,7 +167,7 @@ def test_half_made_trees_are_removed_after_a_day(target: JobPlace, source: Path)
 
 
 def test_more_than_one_batch(target: JobPlace, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hpclaunch.host.sync, "_BATCH_BYTES", 4096)
+    monkeypatch.setattr(hpclaunch.host.sync.LIMIT, "batch_bytes", 4096)
     for i in range(9):
         (source / f"{i}").write_bytes(os.urandom(2000))
     assert contents(target.sync()[1]) == contents(source)
@@ -294,7 +294,7 @@ def test_what_cannot_be_copied_is_named(
     assert f"{source}/pipe: is neither a file nor a link" in refused(source)
     (source / "pipe").unlink()
     (source / "data").write_bytes(b"x" * 5000)
-    monkeypatch.setattr(hpclaunch.host.sync, "_MAX_BYTES", 4096)
+    monkeypatch.setattr(hpclaunch.host.sync.LIMIT, "max_bytes", 4096)
     assert "are too much to be copied for every job; the largest: data" in refused(source)
     assert not (tmp_path / "copy").exists()
 
@@ -373,7 +373,7 @@ def test_nothing_is_read_before_all_is_looked_at(source: Path, monkeypatch: pyte
 def test_a_copy_that_takes_long_tells_how_far_it_is(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hpclaunch.host.sync, "_TELL_S", 0)
+    monkeypatch.setattr(hpclaunch.host.sync.LIMIT, "tell_s", 0)
     for name in ("a", "b"):
         (source / name).write_bytes(b"x" * (33 << 20))
     notes: list[str] = []
@@ -384,7 +384,7 @@ def test_a_copy_that_takes_long_tells_how_far_it_is(
     assert read[-1].endswith(": 66 of 66 MiB")
     assert len(sent) > 1
     assert sent[-1].endswith(": 66 of 66 MiB")
-    monkeypatch.setattr(hpclaunch.host.sync, "_TELL_S", 60)
+    monkeypatch.setattr(hpclaunch.host.sync.LIMIT, "tell_s", 60)
     notes.clear()
     (source / "a").write_text("small")
     sync_folder(LocalHost(), source, f"{tmp_path}/there/copy 2", f"{tmp_path}/there/cache", notes.append)

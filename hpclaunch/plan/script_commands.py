@@ -39,7 +39,8 @@ WRAPPERS = msgspec.json.decode(text_beside(__file__, "wrappers.json"), type=dict
 Sources of the options that take a value: coreutils 9.1 (env, nice, nohup, stdbuf, timeout ``--help``),
 util-linux 2.38 (ionice, setsid, taskset ``--help``), GNU time 1.9 (man time), numactl 2.0.16 (man numactl),
 uv (docs/reference/cli.md, "uv run"), pixi (docs/reference/cli/pixi/run.md), conda (conda/cli/main_run.py and
-helpers.py, 24), micromamba (micromamba/src/run.cpp), Poetry 2 (python-poetry.org/docs/cli, "Global Options").
+helpers.py, 24), micromamba (micromamba/src/run.cpp), Poetry 2 (python-poetry.org/docs/cli, "Global Options"),
+Pipenv 2022 (``--help``), PDM 2.26 (pdm-project.org, reference/cli), Hatch 1.12 (hatch.pypa.io/cli/reference).
 """
 _UV_FILES = ("-s", "--script", "--gui-script")
 _UV_MODULES = ("-m", "--module")

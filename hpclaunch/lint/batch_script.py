@@ -222,7 +222,8 @@ class Script:
     def steps(self) -> list[Launch]:
         """Return the launches that start ranks: those by a launcher, or Python's if there are none."""
         by_launcher = [launch for launch in self.launches if launch.by_launcher]
-        return by_launcher or [launch for launch in self.launches if not _is_helper(launch)]
+        others = (one for one in self.launches if not (one.command.depth or one.command.condition))
+        return by_launcher or [one for one in others if not (one.command.piped_in or one.trivial)]
 
     def number(self, launch: Launch, *names: str) -> int | None:
         """Return the number that an option of a launch gives; None: not given, or not known."""
@@ -267,12 +268,6 @@ class Script:
         known = [text for text in texts if text is not None]
         whole = "".join(known) if len(known) == len(texts) else None
         return Expansion(whole, expanded.unset, expanded.via)
-
-
-def _is_helper(launch: Launch) -> bool:
-    """Tell whether Python or a container is a tool of the script: in a pipe, a condition or a value."""
-    command = launch.command
-    return bool(command.piped_in or command.depth or command.condition or launch.trivial)
 
 
 def value_word(option: Option) -> Word:

@@ -43,7 +43,6 @@ class Verdict(NamedTuple):
 
 
 KEPT = Verdict("kept")
-UNKNOWN = Verdict("left out", why="undecided: hpclaunch does not know what it is for")
 
 
 def at_lines(lines: Iterable[int]) -> str:
@@ -151,7 +150,7 @@ def line_report(judged: Iterable[Judged], lines: dict[int, str]) -> LineReport:
 def _merged(verdicts: list[Verdict]) -> Verdict:
     """Return the one verdict on a line with several parts: a line of which a part changes is changed."""
     if not verdicts:
-        return UNKNOWN
+        return Verdict("left out", why="undecided: hpclaunch does not know what it is for")
     fates = {verdict.fate for verdict in verdicts}
     if len(fates) == 1 and fates != {"changed"}:
         return Verdict(verdicts[0].fate, why=_joined(verdict.why for verdict in verdicts))

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, takewhile
 from typing import Any
 
 from hpclaunch.lint.bind_lists import is_list
@@ -22,6 +22,7 @@ from hpclaunch.scheduler.directive_readers import SUBMIT_COMMANDS, is_directive_
 from hpclaunch.shell.shell_reader import DECLARING
 from hpclaunch.shell.shell_syntax import Assignment, Command, Word, assignment_in, is_assignment
 from hpclaunch.site.schema import Environment
+from hpclaunch.software.containers import RUNTIMES
 from hpclaunch.software.contradictions import contradictions, unusable
 
 CHANGES = frozenset(WORDS["changes"])
@@ -61,7 +62,7 @@ def _of_command(port: Port, command: Command, own: dict[int, str]) -> Iterator[J
         return
     elif not command.depth:
         yield from _judge(port, command, own)
-    elif _writes_to(command) or not _only_reads(port, command):
+    elif _writes_to(port, command) or not _only_reads(port, command):
         yield Judged(port.lines_of(command), port.says(_inner_case(port, command), name=command.name))
 
 
@@ -216,6 +217,9 @@ def _assignment(port: Port, one: Assignment, command: Command, *, exported: bool
     options, program = names_in_launch(port)
     unread = program if UNREADABLE in port.command.missing else set()
     at_run_time = port.written is not None or one.name in options | unread
+    if at_run_time and port.written is None and UNREADABLE in port.command.missing:  # which has it in a word
+        word = port.says("fill in", name=UNREADABLE, value=UNREADABLE)
+        return word.setting(fill_in=((UNREADABLE, one.line),))
     return port.says("run time value" if at_run_time else "unused variable")
 
 
@@ -279,15 +283,20 @@ def _command(port: Port, command: Command, name: str) -> Verdict:
     for pattern, handler in _COMMANDS:
         if re.fullmatch(pattern, name):
             return handler(port, command)
+    if fed := _fed(port, command):
+        return port.says("feeds a launch", line=fed.line)
     if launch := port.launches.get(command.start):
+        texts = (command, *command.inner) if not launch.by_launcher or only_prints(launch) else ()
+        if not port.starts_ray and (file := next(filter(None, (_writes_to(port, one) for one in texts)), "")):
+            return port.says("writes text", file=file)
         return _other_launch(port, launch)
     if any(redirect.body is not None for redirect in command.redirects):
         return port.says("writes text", file="a file")
     if command.condition or name in ("[", "[[", "test", "case"):
         return port.says("condition")
-    if (name in PRINTS or name in FILTERS) and (file := _writes_to(command)):
+    if (name in PRINTS or name in FILTERS) and (file := _writes_to(port, command)):
         return port.says("writes text", file=file)
-    if _prints(command) or (command.piped_in and name in FILTERS):
+    if (name in PRINTS and _only_shows(command.words)) or (command.piped_in and name in FILTERS):
         return port.says("prints or waits")
     if port.alone and _is_program(port, command):
         return port.says("other program", line=port.launch_line)
@@ -318,11 +327,6 @@ def _path(port: Port, word: Word) -> str:
     return (value.plain or value.named or word.raw).rstrip("/")
 
 
-def _prints(command: Command) -> bool:
-    """Tell whether a command only prints."""
-    return command.name.rpartition("/")[2] in PRINTS and _only_shows(command.words)
-
-
 def _only_shows(words: list[Word]) -> bool:
     """Tell whether a command that prints does nothing else with its arguments."""
     name, given = words[0].visible.rpartition("/")[2], (word.visible or word.raw for word in words[1:])
@@ -333,29 +337,79 @@ def _only_shows(words: list[Word]) -> bool:
 def _only_reads(port: Port, command: Command) -> bool:
     """Tell whether a command changes nothing but the files that its output goes to."""
     name, launch = command.name.rpartition("/")[2], port.launches.get(command.start)
-    known = name in FILTERS or re.fullmatch(WORDS["prints in a substitution"], name) or _prints(command)
-    return not command.words or bool(known) or (launch is not None and launch.trivial)
+    known = name in FILTERS or (name in PRINTS and _only_shows(command.words))
+    known = known or re.fullmatch(WORDS["prints in a substitution"], name) is not None
+    return not command.words or known or (launch is not None and launch.trivial)
 
 
-def _writes_to(command: Command) -> str:
+def _writes_to(port: Port, command: Command) -> str:
     """Return the file that a command writes; empty: it writes none, or a log."""
     outputs = [one for one in command.redirects if ">" in one.operator and one.body is None]
-    names = [one.target.raw for one in outputs if one.operator != ">&" and one.fd != "2"]
+    files = (one.target for one in outputs if one.operator != ">&" and one.fd != "2")
     logs = re.compile(r"/dev/\w+|&?[\d-]+|.*\.(log|out|err)\W?")
-    return next((name for name in names if not logs.fullmatch(name)), "")
+    return next((file.raw for file in files if not logs.fullmatch(_path(port, file))), "")
+
+
+def _fed(port: Port, command: Command) -> Launch | None:
+    """Return the launch of ranks that reads what a command prints; None: there is none."""
+    behind = (one for one in port.script.commands if one.start > command.start and one.depth == command.depth)
+    pipe = {one.start for one in takewhile(lambda one: one.before in ("|", "|&"), behind)}
+    return next((one for start, one in port.launches.items() if start in pipe and not only_prints(one)), None)
+
+
+def only_prints(launch: Launch) -> bool:
+    """Tell whether a launch only prints, or starts Ray; a shell's text counts by all that is in it."""
+    if inner := [one for one in launch.command.inner if one.words]:
+        return all(
+            one.name.rpartition("/")[2] in (PRINTS | FILTERS if one.piped_in else PRINTS) for one in inner
+        )
+    words = [word.visible for word in launch.program]
+    words = words[program_at(tuple(words)) :]
+    if not words:
+        return launch.option("version", "help", "V", "h", "info") is not None
+    name = words[0].rpartition("/")[2]
+    runtime = RUNTIMES.get(name)
+    if runtime and ("ldd" in words[1:] or (runtime.verbs and not {*words[1:]}.intersection(runtime.verbs))):
+        return True  # ldd shows the libraries of a program
+    installs = words[1:2] == ["-m"] and words[2:3] and words[2] in ("venv", "pip", "ensurepip", "ipykernel")
+    prints = launch.trivial or name in PRINTS
+    prints = prints and not re.fullmatch(WORDS["prints and starts"], " ".join(words))
+    return prints or bool(installs) or name == "cd" or (name, *words[1:2]) == ("ray", "start")
 
 
 def last_program(port: Port) -> Launch | None:
-    """Return the program of a script without a launch: the last command with a path, or an interpreter."""
+    """Return the program of a script without a launch: the last with a path or interpreter, else by name."""
     by_launcher = {start for start, launch in port.launches.items() if launch.by_launcher}  # of information
-    found = [one for one in reversed(port.script.commands) if _is_program(port, one)]
+    found = [one for one in reversed(port.script.commands) if _is_program(port, one)] or _by_name(port)
     found = [one for one in sorted(found, key=decided) if one.start not in by_launcher]
     return Launch(found[0], "python", [], found[0].words) if found else None
 
 
+def _by_name(port: Port) -> list[Command]:
+    """Return the one command of a script for one process whose name is that of a program; empty: none is."""
+    functions = map(re.escape, re.findall(WORDS["names of functions"], port.script.text))
+    tools = "|".join((_NO_START, WORDS["of the shell"], *DECLARING, *WORDS["cases of commands"], *functions))
+    bare = re.compile(rf"(?!({tools})$)[A-Za-z][\w.+-]*")
+    found = [one for one in port.script.commands if bare.fullmatch(_program_of(one))]
+    return found if len(found) == 1 and not starts_several(port, port.requested.node_count or 1) else []
+
+
+def _program_of(command: Command) -> str:
+    """Return the program behind the wrappers of a command; empty: another command or a function decides."""
+    words = tuple(word.raw for word in command.words)
+    hidden = command.depth or command.condition or command.function
+    return "" if hidden else "".join(words[program_at(words) :][:1])
+
+
+def starts_several(port: Port, nodes: int) -> bool:
+    """Tell whether a script without a launch may start several ranks; else its slots are for threads."""
+    words = (word.raw for one in port.script.commands for word in one.words[1:])
+    named = any(re.match(WORDS["counts of processes"], word) for word in words)
+    return nodes > 1 or port.values.own or named
+
+
 def _is_program(port: Port, command: Command) -> bool:
-    hidden = command.depth or command.function or command.condition
-    if hidden or not command.words:
+    if not _program_of(command):
         return False
     raw = [word.raw.strip("\"'") for word in command.words]
     of_variable = re.fullmatch(r"\$(\w+|\{\w+\})", raw[0])  # CMD="torchrun a.py", to which conditions add
@@ -383,11 +437,9 @@ def _other_launch(port: Port, launch: Launch) -> Verdict:
     ray = launch.program[0].visible if launch.program else ""
     if port.starts_ray and re.fullmatch("(.*/)?ray", ray):
         return port.says("ray cluster").setting(set_up=((launch.line, ray),) * ("/" in ray))
-    if file := next(filter(None, map(_writes_to, (launch.command, *launch.command.inner))), ""):
-        return port.says("writes text", file=file)
     if launch.trivial and not _acts(launch) and not (port.launch and port.launch.trivial):
         return port.says("prints information")
-    main = f", and line {port.launch_line} starts the most ranks" if port.launch else ""
+    main = f", here that of line {port.launch_line}" if port.launch else ""
     return port.says("other launch", main=main)
 
 

@@ -296,9 +296,9 @@ def _mail_option(port: Port, directive: Directive) -> Verdict:
         by_user = port.words.options.get(directive.name) == "mail user"
         none = not events and (by_user or re.fullmatch("(?i)n(one|ever)?", directive.value or ""))
         return port.says("mail, none" if none else "mail, unknown", title=port.scheduler.title)
-    lost = _lost_mail(port, directive) if port.words.options.get(directive.name) == "mail events" else []
-    why = f"left out: {', '.join(lost)}: mail is sent at the begin, the end and a failure" if lost else ""
-    return port.rewritten(f"directives: {to}", why)
+    lost = ", ".join(_lost_mail(port, directive))
+    why = f"left out: {lost}: mail is sent to plain addresses, at the begin, the end and a failure"
+    return port.rewritten(f"directives: {to}", why if lost else "")
 
 
 def mail_of(port: Port) -> tuple[set[MailEvent], str]:
@@ -317,7 +317,9 @@ def mail_of(port: Port) -> tuple[set[MailEvent], str]:
 
 
 def _lost_mail(port: Port, directive: Directive) -> list[str]:
-    """Return the words of an option for mail that mean no event which a job file can say."""
+    """Return the words of an option for mail that mean no event or address which a job file can say."""
+    if port.words.options.get(directive.name) == "mail user":
+        return re.findall(r".*[^\w.@+,-].*", directive.value or "")
     read = port.words.read_mail(directive.name, directive.value or "")
     return [word for word, events in read.items() if not events]
 

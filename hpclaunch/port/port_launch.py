@@ -9,7 +9,6 @@ from typing import Any
 
 from hpclaunch.lint.known_variables import FILE_SYSTEMS, SYSTEM
 from hpclaunch.lint.launch_lines import Launch
-from hpclaunch.plan.script_commands import program_at
 from hpclaunch.plan.worker_launchers import Started
 from hpclaunch.port import port_directives, ported_command
 from hpclaunch.port.foreign_values import WORDS, Value, shell_word, texts_of
@@ -17,47 +16,26 @@ from hpclaunch.port.job_sizes import SourceSizes
 from hpclaunch.port.launcher_words import LaunchOption, read_launch
 from hpclaunch.port.line_report import KEPT, Judged, Verdict, task
 from hpclaunch.port.own_script import own_gpus
-from hpclaunch.port.port_body import FILTERS, PRINTS, last_program, leaves, sole_program
+from hpclaunch.port.port_body import last_program, leaves, only_prints, sole_program, starts_several
 from hpclaunch.port.port_state import Port, decided, gpus_of, number
 from hpclaunch.port.port_variables import fill_in, gpu_aware_verdict, paths_here, port_variable
 from hpclaunch.port.ported_command import PortedCommand, by_name, inner_launcher, port_command, shell_text_at
 from hpclaunch.port.written_script import Written, find_written, here_document, read_written, text_of_shell
 from hpclaunch.shell.launcher_options import LAUNCHER_OPTIONS, Size
 from hpclaunch.shell.shell_syntax import Part, Redirect, Word, variable_name
-from hpclaunch.software.containers import RUNTIMES
 
 
 def launches_of(port: Port) -> list[Launch]:
     """Return the launches that may be the job's: not those that only print information."""
     steps = [one for one in port.script.steps() if one.command.depth == 0]
-    starts = [one for one in steps if not _only_prints(one)]
+    starts = [one for one in steps if not only_prints(one)]
     if not starts:  # srun hostname, and then python train.py
         alone = [one for one in port.script.launches if not (one.command.depth or one.command.piped_in)]
-        starts = [one for one in alone if not _only_prints(one)]
+        starts = [one for one in alone if not only_prints(one)]
     if not starts and last_program(port) is None:
-        read = [one for one in port.script.steps() if one.command.depth and not _only_prints(one)]
+        read = [one for one in port.script.steps() if one.command.depth and not only_prints(one)]
         starts = [one for one in read or steps if one.by_launcher]  # OUT=$(srun ./a)
     return [launch for launch in starts if launch.program or launch.launcher != "python"]
-
-
-def _only_prints(launch: Launch) -> bool:
-    """Tell whether a launch only prints, or starts Ray; a shell's text counts by all that is in it."""
-    if inner := [one for one in launch.command.inner if one.words]:
-        return all(
-            one.name.rpartition("/")[2] in (PRINTS | FILTERS if one.piped_in else PRINTS) for one in inner
-        )
-    words = [word.visible for word in launch.program]
-    words = words[program_at(tuple(words)) :]
-    if not words:
-        return launch.option("version", "help", "V", "h", "info") is not None
-    name = words[0].rpartition("/")[2]
-    runtime = RUNTIMES.get(name)
-    if runtime and ("ldd" in words[1:] or (runtime.verbs and not {*words[1:]}.intersection(runtime.verbs))):
-        return True  # ldd shows the libraries of a program
-    installs = words[1:2] == ["-m"] and words[2:3] and words[2] in ("venv", "pip", "ensurepip", "ipykernel")
-    prints = launch.trivial or name in PRINTS
-    prints = prints and not re.fullmatch(WORDS["prints and starts"], " ".join(words))
-    return prints or bool(installs) or name == "cd" or (name, *words[1:2]) == ("ray", "start")
 
 
 def main_launch(port: Port) -> Launch | None:
@@ -65,13 +43,9 @@ def main_launch(port: Port) -> Launch | None:
     found = launches_of(port)
     # Scripts of earlier versions have launches of hpclaunch's programs, too.
     found = [one for one in found if read_launch(one, port.values).shell] or found
-    return max(found, key=lambda one: (source_sizes(port, one).ranks or 0, _trains(port, one)), default=None)
-
-
-def _trains(port: Port, launch: Launch) -> bool:
-    """Tell whether a launch names Python, or a launcher of workers, where another one may only copy."""
-    text = port.script.text[launch.command.start : launch.command.end]
-    return re.search(WORDS["starts Python"], text) is not None
+    spans = {id(one): port.script.text[one.command.start : one.command.end] for one in found}
+    trains = {at for at, text in spans.items() if re.search(WORDS["starts Python"], text)}  # others may copy
+    return max(found, key=lambda one: (source_sizes(port, one).ranks or 0, id(one) in trains), default=None)
 
 
 def source_sizes(port: Port, launch: Launch | None) -> SourceSizes:
@@ -107,7 +81,7 @@ def _rank_count(port: Port, launch: Launch | None, given: dict[Size, int], nodes
 def _of_launcher(port: Port, launch: Launch | None, nodes: int | None) -> tuple[int | None] | None:
     """Return the ranks where a launcher decides alone; None: it starts what the directives request."""
     if launch is None:
-        return None if _starts_several(port, nodes or 1) else (1,)
+        return None if starts_several(port, nodes or 1) else (1,)
     if not launch.by_launcher:
         return (1,)
     if launch.launcher in WORDS["read elsewhere"]:
@@ -133,13 +107,6 @@ def _ranks_requested(port: Port, launch: Launch | None, nodes: int | None) -> in
     if launch is None or not (launch.launcher == "srun" or port.values.own):
         return None
     return nodes or (None if requested.gpus else 1)
-
-
-def _starts_several(port: Port, nodes: int) -> bool:
-    """Tell whether a script without a launch may start several ranks; else its slots are for threads."""
-    words = (word.raw for one in port.script.commands for word in one.words[1:])
-    named = any(re.match(WORDS["counts of processes"], word) for word in words)
-    return nodes > 1 or port.values.own or named
 
 
 def _gpu_count(port: Port, given: dict[Size, int], nodes: int | None, ranks: int | None) -> int | None:
@@ -258,16 +225,13 @@ def _unknown_in(port: Port, inner: Port) -> tuple[str, ...]:
     """Return the variables of a text that no line sets, nor a job here; none where a file may set them."""
     own = {*WORDS["set for ranks"], *SYSTEM - FILE_SYSTEMS, *port.words.variables}
     own |= {*inner.script.variables.assignments, *port.script.variables.assignments}
-    read = dict.fromkeys(ref.name for ref in inner.script.shell.refs if not ref.guarded)
-    names = (one for one in read if one not in own and not _is_foreign(one))
+    read = (ref.name for ref in inner.script.shell.refs if not ref.guarded and ref.name not in own)
+    theirs = ("_VISIBLE_DEVICES$", *WORDS["belongs to"].values())  # of which result_check tells
+    names = (
+        one for one in dict.fromkeys(read) if not any(re.search(each, f"${one}", re.M) for each in theirs)
+    )
     unknown = (one for one in names if inner.values.named(one, 0).missing == (one,))
     return () if inner.script.variables.sources_unknown else tuple(filter(variable_name, unknown))
-
-
-def _is_foreign(name: str) -> bool:
-    """Tell whether a variable is of a scheduler or of GPUs, of which result_check tells."""
-    patterns = ("_VISIBLE_DEVICES$", *WORDS["belongs to"].values())
-    return any(re.search(pattern, f"${name}", re.MULTILINE) for pattern in patterns)
 
 
 def _moves(inner: Port) -> tuple[str, ...]:

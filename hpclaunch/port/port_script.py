@@ -306,16 +306,6 @@ def _target_facts(port: Port) -> dict[Fact, str]:
     return {**cores, **WORDS["facts here"], **named, **ranks}
 
 
-def _notes(port: Port) -> Iterator[str]:
-    """Yield what the script does not say and hpclaunch therefore decides."""
-    if port.source is None:
-        yield "the script's machine is not known: --from names it, whose profile states the GPUs per node"
-    if port.launch is None or port.alone:
-        yield "the script has no launch line: its last program is taken for the command of one rank"
-    if port.source_sizes.gpus is None and gpus_of(port.target):
-        yield f"GPUs: the script requests none that can be read; on {port.here} the ranks share the node's"
-
-
 def _put_together(port: Port, settled: Verdict) -> Ported:
     """Judge all lines of the script, and put together what the verdicts say."""
     judged = [*port_directives(port), *port_body(port)]
@@ -339,8 +329,9 @@ def _put_together(port: Port, settled: Verdict) -> Ported:
     to_do |= dict.fromkeys([*more, *open_points(port, settings, judged)])
     carried = {line for one in judged if one.verdict.sets or one.verdict.to_do for line in one.lines}
     carried.update(*undecided(judged).values())
+    named = tuple(to_do)
     for why, lines in _open_lines(port, judged).items():
-        if not any(why in said or why.startswith(said.removeprefix("nodes: ")) for said in to_do):
+        if not any(why in said or why.startswith(said.removeprefix("nodes: ")) for said in named):
             read = set_at(port, lines) - carried
             reads = f" (what it reads: {at_lines(read)})" if read else ""
             to_do[f"{at_lines(lines)}: {why}{reads}"] = None
@@ -348,7 +339,7 @@ def _put_together(port: Port, settled: Verdict) -> Ported:
         settings=settings,
         report=line_report(judged, content_lines(port) | port.script.behind),
         to_do=tuple(to_do),
-        notes=(*_notes(port), *read_by_programs(port, settings)),
+        notes=tuple(read_by_programs(port, settings)),
         reasons=_reasons(port, settings, given),
         there=port.there,
     )

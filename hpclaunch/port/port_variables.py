@@ -193,7 +193,8 @@ def _threads(port: Port, name: str, group: Group, value: Value) -> Verdict:
     cores, case = number(port.requested.cpus_per_task), "threads"
     if value.plain is None:
         case = "threads of cores" if cores and value.shell == "$OMP_NUM_THREADS" else "threads, run time"
-    said = port.says(case, name=name, why=group.why, cores=cores)
+    like = "" if name == "OMP_NUM_THREADS" else f", which is read where {name} is not set"
+    said = port.says(case, like=like, why=group.why, cores=cores)
     if value.plain and port.sizes.tasks_per_node is None:  # the cores of a rank are not known
         return said.doing(task("threads, unknown", name=name, value=value.plain))
     return said

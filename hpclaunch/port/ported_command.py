@@ -264,8 +264,7 @@ def _without_container(found: PortedCommand, target: str) -> PortedCommand:
         unread = name is None or unusable(Environment(container=JobContainer(image=name)))
         found = found.but(image=f"{FILL_IN}_IMAGE.sif" if unread else name)
         if unread:
-            to_do = f"container: {found.image}: the script's image is known at run time only"
-            found = found.but(to_do=to_do)
+            found = found.but(to_do=task("image unread", image=found.image, here=target))
     found = found.but(
         words=found.words[at:], said=f"in a container with the binds and the GPU option of {target}"
     )
@@ -273,10 +272,10 @@ def _without_container(found: PortedCommand, target: str) -> PortedCommand:
         shown = f"left out of the container's options: {' '.join(map(shlex.quote, left))}"
         found = found.but(said=shown, to_do=f"container: {shown}: does the program need them?")
     if runtime.start == "exec" and texts[1] == "run":
-        if found.words:
+        if re.match(WORDS["program of an image"], f"{' '.join(texts[at:])} "):
             return found.but(to_do=task("image's own program", text=texts[0]))
         said = "/singularity is the image's own program, which run starts"
-        found = found.but(words=(Value("/singularity", "/singularity"),), said=said)
+        found = found.but(words=(Value("/singularity", "/singularity"), *found.words), said=said)
     return found
 
 

@@ -20,7 +20,6 @@ from hpclaunch.port.port_state import Port, gpus_of, number, numbers_asked
 from hpclaunch.port.port_variables import fits, is_other_size
 from hpclaunch.port.ported_command import FILL_IN
 from hpclaunch.scheduler.directive_readers import READERS
-from hpclaunch.shell.shell_syntax import Command
 
 
 def open_points(port: Port, settings: Mapping[str, Any], judged: Sequence[Judged]) -> Iterator[str]:
@@ -64,14 +63,20 @@ def read_by_programs(port: Port, settings: Mapping[str, Any]) -> Iterator[str]: 
     cores = (usable_cores(port.target) or 0) // max(gpus, sizes.tasks_per_node or 1)
     there = _cores_there(port)
     read = re.fullmatch(f"{WORDS['read by another']}|[^/]*", found.program)
+    idle = gpus_of(port.target) and not port.source_sizes.gpus
+    other = ", ".join(name for name, one in port.target.queues.items() if not one.gpus and name != "xfer")
     cases = {
+        "machine not known": port.source is None,
+        "no launch line": port.launch is None or port.alone,
         "index unread": "array" in settings and not (port.same_scheduler or _reading(port, index)),
         "ranks by name": not alike,
         "fewer cores by a GPU": port.source_sizes.gpus and 0 < cores < there,
         "built here": not (read or found.image or port.same_machine),
+        "GPUs not requested": idle and not other,
+        "GPUs not requested, other nodes": idle and other,
     }
-    texts = {"index": ", ".join(index), "names": ", ".join(names), "own": ", ".join(own)}
-    counts = {"there": there, "cores": cores}
+    texts = {"index": ", ".join(index), "names": ", ".join(names), "own": ", ".join(own), "other": other}
+    counts = {"there": there, "cores": cores, "gpus": gpus_of(port.target)}
     yield from (task(case, port=port, **texts, **counts) for case, holds in cases.items() if holds)
     yield from _idle_gpus(port, settings.get("array"))
 
@@ -105,15 +110,8 @@ def _cores_there(port: Port) -> int:
 def _reading(port: Port, names: Collection[str]) -> list[int]:
     """Return the lines that have one of these names."""
     is_read = re.compile(rf"\b({'|'.join(names) or '(?!)'})\b")
-    shown = {at for one in port.script.commands if _only_shows(one) for at in port.lines_of(one)}
-    return [at for at, line in content_lines(port).items() if at not in shown and is_read.search(line)]
-
-
-def _only_shows(command: Command) -> bool:
-    """Tell whether a command writes a text into the log of the job, and nothing else."""
-    return command.name in ("echo", "printf") and not (
-        command.piped_out or command.redirects or command.depth
-    )
+    lines = {at: line for at, line in content_lines(port).items() if not re.fullmatch(WORDS["shows"], line)}
+    return [at for at, line in lines.items() if is_read.search(line)]
 
 
 def _home(port: Port) -> Iterator[str]:
@@ -136,7 +134,7 @@ def _folders(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
 
 def _outputs(port: Port, named: Collection[int]) -> Iterator[str]:
     """Yield the files of the launch's output that lines read which are the user's, or that hold data."""
-    lines = port.script.text.split("\n")
+    lines = re.sub(WORDS["output"], "", port.script.text).split("\n")  # a line that writes a file reads none
     for line, file in _output_files(port):
         begin = re.match(r"[^%$]{2,}", file.rpartition("/")[2])
         name, whole = begin[0] if begin else file, re.sub(r"\$\{?\w+\}?|%\w", "", file.rpartition("/")[2])
@@ -302,9 +300,10 @@ def _starters(port: Port) -> Iterator[str]:
     """Yield the arguments that name what starts processes, or are options of it."""
     others = {*LAUNCHERS, *READERS, *WORDS["names of launchers"]}
     others -= {port.target.scheduler.kind, port.launcher.name}
-    for name, value in option_pairs(port.command.words):
-        if re.fullmatch(WORDS["option of a launcher"], name):
-            yield task("option of a launcher", name=name, line=port.launch_line)
+    given = option_pairs(port.command.words)
+    if names := [name for name in dict(given) if re.fullmatch(WORDS["option of a launcher"], name)]:
+        yield task("option of a launcher", names=", ".join(names), line=port.launch_line)
+    for name, value in given:
         if name.startswith("-") and value in others:
             yield task("names a launcher", name=name, value=value, line=port.launch_line, here=port.here)
 
@@ -325,7 +324,7 @@ def _gpus(port: Port) -> Iterator[str]:
     per_node, source = port.sizes.tasks_per_node, port.source_sizes
     hint = re.compile(WORDS["speaks of GPUs"])
     hints = [n for n, line in content_lines(port).items() if hint.search(line.partition("# ")[0])]
-    asked = any("gpu" in one.name for one in port.script.active_directives)  # whose number has a task
+    asked = any(re.search("gpu|nvidia", one.name) for one in port.script.active_directives)  # has a task
     if gpus and per_node and per_node > gpus:
         if source.gpus is None and (hints or not _of_cores(port)):
             yield task("shared GPUs, unsaid", per_node=per_node, gpus=gpus)

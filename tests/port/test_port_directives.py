@@ -56,6 +56,8 @@ def test_a_sign_within_a_word_begins_no_comment() -> None:
     [
         ("#SBATCH --mail-type=begin\n#SBATCH --mail-user=a@b.de", ""),
         ("#SBATCH --mail-type=end,fail", ""),
+        ("#SBATCH --mail-user=%u@b.de\n#SBATCH --mail-type=end", "%u@b.de"),
+        ("#SBATCH --mail-user=a.b@c.de\n#SBATCH --mail-type=end", ""),
         ("#SBATCH --mail-type=begin,time_limit_80", "time_limit_80"),
         ("#SBATCH --mail-type=Requeue,END", "Requeue"),
         ("#PBS -m abe", ""),

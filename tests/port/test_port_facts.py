@@ -62,13 +62,26 @@ def test_a_shared_queue_that_does_not_take_the_job_is_not_named() -> None:
         (ONE.replace("--gpus=1", "--gpus=8"), "lumi-g"),
         (ONE.replace("--gpus=1", "--gpus=4"), "polaris"),
         (ONE.replace("--ntasks=1 --gpus=1", "-n 8 --gpus=2").replace("python", "srun python"), "lumi-g"),
-        (ONE.replace("--gpus=1", ""), "lumi-g"),
         (ONE, "generic-slurm"),
         (ONE.replace("--ntasks=1 --gpus=1", "-N 1 --gpus=4").replace("python", "mpiexec python"), "lumi-g"),
     ],
 )
-def test_a_job_whose_ranks_have_all_gpus_or_none_has_no_idle_ones(text: str, to: str) -> None:
+def test_a_job_whose_ranks_have_all_gpus_has_no_idle_ones(text: str, to: str) -> None:
     assert "the job reserves" not in facts(text, to)
+
+
+def test_of_a_script_without_gpus_those_of_the_nodes_are_named_and_nodes_that_have_none() -> None:
+    text = ONE.replace("--gpus=1", "")
+    said = "GPUs: the script requests none that can be read: the job reserves all {} of each node"
+    none = "nodes without any: {}, for which you write the script yourself"
+    assert said.format(8) in facts(text, "lumi-g")
+    assert none.format("standard, small, debug, largemem of lumi-g") in facts(text, "lumi-g")
+    for site in ("polaris", "daint"):  # whose queue without GPUs is for the transfer of files
+        assert said.format(4) in facts(text, site)
+        assert "nodes without any" not in facts(text, site)
+    assert said.format(4) in facts(text.replace("SBATCH", "COBALT"), "polaris", "theta")
+    for other, to in ((ONE, "lumi-g"), (text, "generic-slurm"), (text, "betzy")):
+        assert "requests none" not in facts(other, to)
 
 
 @in_one_test(

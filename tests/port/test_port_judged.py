@@ -169,7 +169,9 @@ def test_workers_of_one_of_several_nodes_become_those_of_all() -> None:
 def test_programs_that_show_affinity_side_by_side_are_named() -> None:
     shows = "CUDA_VISIBLE_DEVICES={} mpiexec -n 8 --ppn 8 ./hello_affinity &\n"
     text = POLARIS.replace("select=2", "select=1") + shows.format(0) + shows.format(1) + "wait\n"
-    assert "line 6: a job of hpclaunch has one launch, and line 5" in to_do(text, "polaris", "olivia")
+    assert "line 6: a job of hpclaunch has one launch, here that of line 5" in to_do(
+        text, "polaris", "olivia"
+    )
 
 
 def test_the_gpus_of_a_node_that_a_program_is_told_are_those_of_its_ranks() -> None:
@@ -246,7 +248,10 @@ def test_an_environment_of_the_other_machine_is_named_with_its_line() -> None:
         ("srun ./a --rank $SLURM_NODEID\n", "env SLURM_NODEID: FILL_IN_SLURM_NODEID"),
         ("export OMP_NUM_THREADS=2\nsrun ./a -w $SLURM_CPUS_PER_TASK\n", "env SLURM_CPUS_PER_TASK: FILL_IN"),
         ("N=$SLURM_NTASKS\nsrun -n 4 ./a $N\n", "command: SLURM_NTASKS of line 6 was 16, which"),
-        ("srun bash run.sh --nproc_per_node 4\n", "ranks: --nproc_per_node of line 5 starts processes"),
+        (
+            "srun bash run.sh --nproc_per_node 4\n",
+            "ranks: --nproc_per_node of line 5 start processes",
+        ),
         ("srun uv run python a.py\n", "environment: uv run of the command brings a Python environment"),
         ("srun a.out --x ${X:-3}\n", "command: line 5 reads X, which the shell that submits may set"),
         ("srun python a.py --launcher slurm\n", "command: --launcher slurm of line 5 names what starts"),
@@ -637,9 +642,12 @@ def test_a_point_is_named_once() -> None:
 
 
 def test_threads_that_the_launcher_gives_are_one_number() -> None:
-    text = "#!/bin/bash\n#COBALT -n 2 -t 60\naprun -n 2 -N 1 -e OMP_NUM_THREADS=8 ./a --num_threads=8\n"
+    text = "#!/bin/bash\n#COBALT -n 2 -t 60\naprun -n 2 -N 1 -e OMP_NUM_THREADS=8 gmx_mpi mdrun -ntomp 8\n"
     assert "number of threads" not in to_do(text, None, "olivia")
-    assert "number of threads" in to_do(text.replace("-e OMP_NUM_THREADS=8", ""), None, "olivia")
+    alone = text.replace("-e OMP_NUM_THREADS=8", "")
+    assert "number of threads" in to_do(alone, None, "olivia")
+    # A program that goes by its own option does so here, too.
+    assert "number of threads" not in to_do(alone.replace("-ntomp 8", "--num_threads=8"), None, "olivia")
 
 
 def test_a_value_pasted_into_the_text_of_a_shell_loses_its_quotes_there() -> None:

@@ -233,7 +233,8 @@ def test_shifter_without_an_image_takes_that_of_the_header() -> None:
 def test_an_image_that_only_the_run_knows_is_to_be_filled_in() -> None:
     found = port(HEAD + "srun shifter --image=$(cat image) python train.py\n", to="olivia")
     assert found.settings["container"] == "FILL_IN_IMAGE.sif"
-    assert "container: FILL_IN_IMAGE.sif: the script's image is known at run time only" in found.to_do
+    said = "container: FILL_IN_IMAGE.sif: the script's image is known at run time only: name one that is on"
+    assert f"{said} olivia, built for its processors and GPUs" in found.to_do
 
 
 def test_a_container_runs_with_the_binds_of_the_target() -> None:
@@ -274,7 +275,7 @@ def test_an_array_that_the_target_cannot_say_is_left_to_the_user() -> None:
 def test_of_several_launches_the_largest_is_taken_and_the_others_are_listed() -> None:
     ported = port(HEAD + "srun -n 1 ./prepare\nsrun hostname\nsrun ./train\nsrun ./train --again\n")
     assert ported.settings["command"] == ("./train",)
-    assert fate(ported, 7)[1].startswith("undecided: a job of hpclaunch has one launch, and line 9 starts")
+    assert fate(ported, 7)[1].startswith("undecided: a job of hpclaunch has one launch, here that of line 9:")
     assert fate(ported, 8)[1].startswith("it prints information only")
 
 

@@ -194,3 +194,47 @@ def test_a_script_that_only_submits_others_is_no_job() -> None:
     assert "train.sh, jobs/eval.slurm" in str(raised.value.hint)
     assert "line 3" in "\n".join(port(f"{SLURM}sbatch next.sh\nsrun ./a\n").to_do)
     assert port("#!/bin/bash\npython a.py\nsbatch next.sh\n").settings["command"] == ("python", "a.py")
+
+
+@in_one_test(
+    "body, command",
+    [
+        ("module load fastqc\ncd x\nfastqc a.fq.gz b.fq.gz", "fastqc a.fq.gz b.fq.gz"),
+        ("mkdir -p out\ndate\ntime vasp_std\nmv a out", "vasp_std"),
+        ("for f in *.fq; do\n  fastqc $f\ndone", "fastqc"),
+        ("fastqc a\n./b", "./b"),  # a program by its path is one in any case
+        ("bwa mem a b\nsamtools sort b", ""),  # two
+        ("prepare() {\n  mkdir a\n}\nprepare", ""),
+        ("X=$(fastqc a)\necho $X", ""),
+        ("if fastqc a; then\n  echo b\nfi", ""),
+        ("gzip a\nulimit -s unlimited\nrsync a b", ""),
+    ],
+)
+def test_the_one_command_that_is_no_part_of_the_shell_is_the_program(body: str, command: str) -> None:
+    ported = port(f"#!/bin/bash\n#SBATCH -n 1 -c 4 -t 10\n{body}\n")
+    words = " ".join(ported.settings["command"]).removeprefix("bash -c exec ")
+    assert words.startswith(command or "FILL_IN_PROGRAM")
+    assert (ported.settings["nodes"], ported.settings["tasks_per_node"]) == (1, 1)
+    assert not command or "FILL_IN_PROGRAM" not in "\n".join(ported.to_do)
+
+
+@in_one_test(
+    "wrapper",
+    ["pipenv run", "poetry run", "uv run", "pdm run", "hatch run", "conda run -n a", "micromamba run -n a"],
+)
+def test_torchrun_in_an_environment_is_a_launch_and_the_environment_is_named(wrapper: str) -> None:
+    ported = port(f"{SLURM}srun {wrapper} torchrun --nnodes 2 --nproc_per_node 4 --rdzv_id 3 a.py\n")
+    assert ported.settings["command"] == (*wrapper.split(), "python", "a.py")
+    assert (ported.settings["nodes"], ported.settings["tasks_per_node"]) == (2, 4)
+    name = " ".join(wrapper.split()[:2])
+    assert f"environment: {name} of the command brings a Python environment" in "\n".join(ported.to_do)
+    assert "start processes" not in "\n".join(ported.to_do)
+
+
+def test_threads_by_another_variable_are_those_of_openmp_here() -> None:
+    """MKL and OpenBLAS go by OMP_NUM_THREADS where theirs is not set, and the script sets that alone."""
+    lines = "export MKL_NUM_THREADS=$SLURM_CPUS_PER_TASK\nexport OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK\n"
+    ported = port(f"#!/bin/bash\n#SBATCH -n 1 -c 8 --gpus=1 -t 10\n{lines}srun python a.py\n")
+    mkl, omp = (one.to for one in ported.report.changed if one.text.startswith("export "))
+    assert mkl == "OMP_NUM_THREADS: the cores of each rank, which is read where MKL_NUM_THREADS is not set"
+    assert omp == "OMP_NUM_THREADS: the cores of each rank"

@@ -280,7 +280,9 @@ def value_word(option: Option) -> Word:
 def _counts_by_name(directives: Iterable[directive_reader.Directive]) -> list[directive_reader.Directive]:
     """Return counts that are names, as in ``--nodes=Nnode --ntasks=Ntask`` of a template; one is a slip."""
     counts = (one for one in directives if one.name in _COUNTS)
-    named = [one for one in counts if re.fullmatch(r"[A-Za-z]\w*", one.value or "")]
+    named = [
+        one for one in counts if re.fullmatch(r"(?!(?i:unlimited|infinite))[A-Za-z]\w*", one.value or "")
+    ]
     return named if len(named) > 1 else []
 
 

@@ -253,8 +253,9 @@ class _Reader:
                 stop = len(self.text) if newline < 0 else newline
                 line = self.text[self.at : stop].rstrip("\r")
                 line_start, self.at = self.at, min(stop + 1, len(self.text))
-                if (line.lstrip("\t") if redirect.operator == "<<-" else line) == delimiter:
-                    end = line_start
+                length = self._length_of_end(line, redirect)
+                if length is not None:
+                    end, self.at = line_start, self.at if length == len(line) else line_start + length
                     break
             else:
                 open_ones = [] if self.depth else self.shell.misplaced
@@ -270,6 +271,15 @@ class _Reader:
                 for match in re.finditer(r"(?<!\\)\$(?:\{[#!]?)?([A-Za-z_]\w*)(:?[-=+?])?", body, re.ASCII):
                     self._ref(match[1], start + match.start(), guarded=bool(match[2]))
         self._heredocs = []
+
+    def _length_of_end(self, line: str, redirect: Redirect) -> int | None:
+        """Return the length of a line's beginning that ends a body; None: nothing of it does."""
+        delimiter = redirect.target.visible
+        shown = line.lstrip("\t") if redirect.operator == "<<-" else line
+        behind = shown[len(delimiter) :] if shown.startswith(delimiter) else None
+        # make_here_document of bash 5.2: inside $( the closing ) may stand behind the delimiter.
+        ends = behind == "" or (self.depth and behind and ")" in behind)
+        return len(line) - len(behind) if ends and behind is not None else None
 
     # ---- words
 
@@ -511,6 +521,8 @@ class _Open:
     """The chain of ``&&`` and ``||`` that it is in."""
     start: int
     """Where it begins, about."""
+    body: int = -1
+    """Where the commands behind its last ``then``, ``else`` or ``do`` begin."""
 
 
 class _ListState:
@@ -540,11 +552,19 @@ class _ListState:
         self.chain = None
 
     def _next_branch(self, word: str = "") -> None:
-        if word in ("elif", "else") and (not self.blocks or self.blocks[-1].block.lacks_body(word)):
-            self.reader.shell.misplaced.append((self.reader.line_of(self.reader.at - 1), word))
+        if word in ("elif", "else"):
+            self._check_body(self.blocks[-1] if self.blocks else None, word)
         if self.blocks:
+            self.blocks[-1].body = self.reader.at if word in ("then", "else", "do") else -1
             self.blocks[-1].block.exhaustive |= word == "else"
             self.blocks[-1].block.branches += 1
+
+    def _check_body(self, opened: _Open | None, word: str) -> None:
+        """Note a word that ends a body which is missing, or has no command, as bash and dash refuse it."""
+        at = self.reader.at
+        body = self.reader.text[opened.body : at - len(word)] if opened and opened.body >= 0 else "a command"
+        if opened is None or opened.block.lacks_body(word) or re.fullmatch(r"(?:\s|#[^\n]*\n)*", body):
+            self.reader.shell.misplaced.append((self.reader.line_of(at - 1), word))
 
     def take(self) -> bool:
         """Take one token; tell whether it closed the list."""
@@ -672,8 +692,7 @@ class _ListState:
         """Close a compound command; the next operator decides where its output goes."""
         self.patterns = self.condition = False
         reader, opened = self.reader, self.blocks.pop() if self.blocks else None
-        if opened is None or opened.block.lacks_body(word):
-            reader.shell.misplaced.append((reader.line_of(reader.at - 1), word))
+        self._check_body(opened, word)
         first = opened.commands if opened else len(self._commands)
         self.chain = opened.chain if opened else None
         reader.skip_blanks()

@@ -354,9 +354,13 @@ def stderr_discarded(context: Context) -> Iterator[Violation]:
     for launch in script.steps():
         if not (launch.trivial or launch.command.depth) and _loses_stderr(script, launch):
             yield Violation(launch.line, f"stderr of {launch.name} is discarded (/dev/null)")
-    for one in script.commands:
-        if (one.name, len(one.words)) == ("exec", 1) and _discards(one):
-            yield Violation(one.line, "stderr of all commands after this line is discarded (/dev/null)")
+    moved = [one for one in script.commands if (one.name, len(one.words)) == ("exec", 1) and one.redirects]
+    for one in filter(_discards, moved):
+        yield Violation(one.line, "stderr of all commands after this line is discarded (/dev/null)")
+    yield from () if moved else _discarded_by_directive(script)
+
+
+def _discarded_by_directive(script: Script) -> Iterator[Violation]:
     error = script.directive("error")
     if error is not None and error.value == "/dev/null":
         yield Violation(error.line, "stderr of the job is discarded (/dev/null)")

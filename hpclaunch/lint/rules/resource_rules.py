@@ -600,4 +600,5 @@ def line_endings(context: Context) -> Iterator[Violation]:
     if ends:
         edits = tuple(Edit(at, at + 1, "") for at in ends)
         message = f"{len(ends)} lines end with CR LF, as on Windows"
-        yield Violation(context.script.line_at(ends[0]), message, edits=edits)
+        severity: Severity | None = "note" if context.script.is_filled_in else None  # a program reads it
+        yield Violation(context.script.line_at(ends[0]), message, severity=severity, edits=edits)

@@ -1,7 +1,8 @@
 #!/bin/bash
-#PBS -l select=1:ncpus=1
-#PBS -l walltime=nn:nn:nn
-cd $PBS_O_WORKDIR
-./app
+#SBATCH -J name -N 1
+#SBATCH --time=runtime
+#SBATCH -n hpctasks
+#SBATCH --mem=RAM
+srun ./app
 # site: unknown
 # expect: 3 placeholder

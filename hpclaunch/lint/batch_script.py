@@ -171,7 +171,7 @@ class Script:
         lines = self._lines_of_code
         whole = any(_FIELD.fullmatch(one.words[0].raw) for one in self.commands if one.words)
         fields = enumerate(map(_FIELD.search, lines) if whole else (), 1)
-        broken = [line for line, text in self.shell.misplaced if text == "("]
+        broken = dict.fromkeys(line for line, text in self.shell.misplaced if text == "(")
         in_brackets = [(line, _IN_BRACKETS.search(lines[line - 1])) for line in broken]
         return {line: found[0] for line, found in (*fields, *in_brackets) if found}
 

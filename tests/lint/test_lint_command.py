@@ -341,7 +341,7 @@ def test_sarif_file_names_are_addresses(tmp_path: Path) -> None:
 
 def test_shellcheck_stands_beside_our_findings(tmp_path: Path) -> None:
     job = tmp_path / "job.sh"
-    job.write_text("#!/bin/bash\ncd /scratch\nif [ $x = 1 ]; then\n  srun ./app\nfi\n[ ]]\n")
+    job.write_text("#!/bin/bash\ncd /scratch\nif [ $x = 1 ]; then\n  srun ./app\nfi\n[ -n $x ]\n")
     program = find_shellcheck()
     assert program is not None
     found = {(one.rule, one.severity) for one in run_shellcheck(program, job.read_text(), LocalHost())}

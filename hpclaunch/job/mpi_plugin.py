@@ -3,12 +3,15 @@
 The plugin must speak what the program's MPI speaks: with another one each rank is alone, without an error.
 """
 
+import json
 import re
+from typing import Any
 
 import msgspec
 
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host
+from hpclaunch.package_data import text_beside
 from hpclaunch.plan.frameworks import interpreter, uses_mpi
 from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.script_body import plugin_is_open
@@ -18,20 +21,11 @@ from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher
 from hpclaunch.software.software_lines import environment_lines
 
-# Word in the MPI's own version -> plugin: PMIx is what Open MPI speaks (docs.open-mpi.org, "Launching with
-# Slurm"), PMI-2 what MPICH and those made from it do (slurm.schedmd.com/mpi_guide.html).
-_SPEAKS = (("Open MPI", "pmix"), ("MPICH", "pmi2"), ("Intel(R) MPI", "pmi2"), ("MVAPICH", "pmi2"))
-# Name of a library that programs are linked with, likewise: Open MPI's, then those of MPICH's common ABI.
-_LINKED = (
-    ("libopen-pal.so", "pmix"),
-    ("libmpi.so.40", "pmix"),
-    ("libmpi.so.12", "pmi2"),
-    ("libmpich.so", "pmi2"),
-)
-_LDD = 'ldd "$(command -v -- "$1")"'
-_PROBE = (
-    "import mpi4py; mpi4py.rc(initialize=False); from mpi4py import MPI; print(MPI.Get_library_version())"
-)
+_MPI: dict[str, Any] = json.loads(text_beside(__file__, "mpi_plugins.json"))
+"""speaks: word in the MPI's own version -> plugin: PMIx is what Open MPI speaks (docs.open-mpi.org, "Launching
+with Slurm"), PMI-2 what MPICH and those made from it do (slurm.schedmd.com/mpi_guide.html). linked: name of a
+library that programs are linked with, likewise: Open MPI's, then those of MPICH's common ABI."""
+_LDD, _PROBE = _MPI["programs"]
 _PROBE_TIMEOUT_S = 20.0
 _LIST_TIMEOUT_S = 30.0
 
@@ -70,7 +64,7 @@ def choose_plugin(
         name = next((plugin for plugin in ("pmix", "pmi2") if plugin in offered), None)
         why = f"{python} names no MPI here (mpi4py), so it is " if ask else ""
         return Plugin(name=name, reason=f"{why}the first that srun --mpi=list offers; --mpi chooses another")
-    wanted = next((plugin for word, plugin in _SPEAKS if word in library), None)
+    wanted = next((plugin for word, plugin in _MPI["speaks"] if word in library), None)
     if wanted in offered:
         return Plugin(name=wanted, reason=f"fits the MPI of {python}: {library}", library=library)
     missing = f"srun does not offer {wanted}" if wanted else "which plugin fits is not known"
@@ -99,7 +93,7 @@ def _linked(host: Host, program: str) -> tuple[str, str] | None:
         answer = host.run(["sh", "-c", _LDD, "sh", program], timeout_s=_PROBE_TIMEOUT_S)
     except RefusedError:
         return None
-    return next(((word, plugin) for word, plugin in _LINKED if word in answer.stdout), None)
+    return next(((word, plugin) for word, plugin in _MPI["linked"] if word in answer.stdout), None)
 
 
 def _library(host: Host, python: str, setup: tuple[Line, ...]) -> str | None:

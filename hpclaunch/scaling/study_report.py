@@ -234,10 +234,7 @@ def as_markdown(document: StudyDocument) -> str:
 
 def as_csv(document: StudyDocument) -> str:
     """Return the table with all its columns, numbers in full."""
-    lines = [
-        "nodes,ranks,gpus,seconds,min_s,spread_s,throughput,speedup,efficiency,karp_flatt,plus_minus,"
-        "efficiency_plus_minus,kind,comparable,remarks"
-    ]
+    lines = [csv_row(LIMIT.csv)]
     for point in document.points:
         step = point.step_s
         values = (point.nodes, point.ranks, point.gpus, step.median, step.min, step.spread, point.throughput)

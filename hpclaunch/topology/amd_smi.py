@@ -119,9 +119,8 @@ def _from_json(document: str, origin: str) -> dict[int, _Facts]:
     for entry in entries:
         index = entry.get("gpu") if isinstance(entry, dict) else None
         if type(index) is not int or not 0 <= index < _MAX_GPUS or index in facts:
-            raise BadInputError(
-                f"{origin}: an entry has no number 'gpu', or the number of another entry", _HINT
-            )
+            wrong = "an entry has no number 'gpu', or the number of another entry"
+            raise BadInputError(f"{origin}: {wrong}", _HINT)
         facts[index] = _facts_of(_json_pairs(entry, origin))
     return facts
 

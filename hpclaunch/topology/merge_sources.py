@@ -76,10 +76,8 @@ def _enter_owners(owner: dict[int, int], best: Partial, nodes: Sequence[NumaNode
     for node in nodes:
         for cpu in sorted(node.cpus):
             if owner.setdefault(cpu, node.id) != node.id:
-                raise BadInputError(
-                    f"{best.name} puts CPU {cpu} on NUMA node {owner[cpu]}, {other.name} on {node.id}",
-                    _ONE_NODE,
-                )
+                places = f"puts CPU {cpu} on NUMA node {owner[cpu]}, {other.name} on {node.id}"
+                raise BadInputError(f"{best.name} {places}", _ONE_NODE)
 
 
 def _add_nodes(merged: dict[int, NumaNode], nodes: Sequence[NumaNode]) -> list[int]:

@@ -4,19 +4,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from hpclaunch.amounts import counted
+from hpclaunch.package_data import package_constants
 from hpclaunch.pages.render_page import PALETTE, html_page
 from hpclaunch.usage import report_text
-from hpclaunch.usage.node_samples import GIB
 from hpclaunch.usage.report_documents import ReportDocument
 
-_SERIES = (
-    ("cpus_busy", "CPUs busy per node", 1.0, ""),
-    ("memory", "memory in use per node", float(GIB), " GiB"),
-    ("gpu_busy", "GPUs busy", 1.0, " %"),
-    ("power_w", "power per node", 1.0, " W"),
-)
-"""Field, title, divisor, unit."""
-_PARTS = (("queue_s", "in the queue"), ("start_up_s", "start-up"), ("run_s", "ranks ran"))
+LIMIT = package_constants("usage/limits.yaml", "page")
 
 
 def page(report: ReportDocument) -> str:
@@ -42,7 +35,7 @@ def page(report: ReportDocument) -> str:
 
 
 def _bar(report: ReportDocument) -> list[tuple[str, float, str]]:
-    spans = zip(_PARTS, PALETTE["colours"], strict=False)
+    spans = zip(LIMIT.parts, PALETTE["colours"], strict=False)
     parts = [(label, getattr(report.times, name), colour) for (name, label), colour in spans]
     known = [(label, seconds, colour) for label, seconds, colour in parts if seconds is not None]
     total = sum(seconds for _, seconds, _ in known)
@@ -51,7 +44,7 @@ def _bar(report: ReportDocument) -> list[tuple[str, float, str]]:
 
 def _pictures(report: ReportDocument) -> Iterator[dict[str, Any]]:
     """Yield what the template needs to draw each quantity that was seen at least twice."""
-    for field, title, divisor, unit in _SERIES:
+    for field, title, divisor, unit in LIMIT.series:
         points = [(point.second, getattr(point, field)) for point in report.over_time]
         known = [(second, value / divisor) for second, value in points if value is not None]
         if len(known) > 1:

@@ -4,18 +4,17 @@ Tried with 22.05.8. Which of the figures a site gathers is its own choice (JobAc
 AcctGatherEnergyType in slurm.conf); what it does not gather is empty or 0, and None here.
 """
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.package_data import text_beside
 from hpclaunch.scheduler.scheduler_interface import AccountedJob, iso_time, own_words
 
-_COLUMNS = (
-    *("JobID", "State", "ExitCode", "Submit", "Start", "End", "ElapsedRaw", "TimelimitRaw", "NNodes"),
-    *("AllocTRES", "TotalCPU", "MaxRSS", "ConsumedEnergyRaw"),
-    "JobName",  # it may hold the character between the columns
-)
+_COLUMNS: list[str] = json.loads(text_beside(__file__, "queries.json"))["accounting"]
+"""JobName is the last one: it may hold the character between the columns."""
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
 _NO_NAME_YET = "allocation"
 """The name that sacct 22.05.8 prints in the first seconds of a job, until slurmctld has sent it."""

@@ -6,13 +6,16 @@ of 0 in squeue's --Format cuts nothing off (src/squeue/print.c of 25.05). The sc
 Command, and its path stands in sacct's SubmitLine.
 """
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from msgspec.structs import replace
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError, note_text
+from hpclaunch.package_data import text_beside
 from hpclaunch.scheduler import scheduler_interface
 from hpclaunch.scheduler.scheduler_interface import JobIdentity, JobStatus, iso_time, own_words, state_words
 
@@ -21,27 +24,25 @@ from hpclaunch.scheduler.scheduler_interface import JobIdentity, JobStatus, iso_
 # Minutes,...}: the parts name those that are no keys.
 WORDS = state_words("slurm")
 
-# Name -> width; the last one is of any length.
-_SQUEUE_COLUMNS = {
-    "JobArrayID": 60, "State": 24, "exit_code": 16, "StartTime": 24, "EndTime": 24, "SubmitTime": 24,
-    "RestartCnt": 12, "Cluster": 64, "Reason": 240, "Command": 0,
-}  # fmt: skip
-_FORMAT = ",".join(f"{name}:{width}" for name, width in _SQUEUE_COLUMNS.items())
-# The names of a row, which all three sources are brought to; in the order of sacct's columns.
-_ROW = ("id", "state", "code", "start", "end", "submit", "cluster", "reason", "script")
-_SACCT_COLUMNS = ("JobID", "State", "ExitCode", "Start", "End", "Submit", "Cluster", "Reason", "SubmitLine")
-_SCONTROL_KEYS = (
-    *("JobId", "JobState", "ExitCode", "StartTime", "EndTime", "SubmitTime"),
-    *("ClusterName", "Reason", "Command"),  # it has no ClusterName
-)
+_QUERIES: dict[str, Any] = json.loads(text_beside(__file__, "queries.json"))
+"""squeue: name -> width, the last one of any length. row: the names which all three sources are brought to, in the
+order of sacct's columns and of scontrol's keys; scontrol has no ClusterName."""
 _READABLE = re.compile(r"\d+(\+\d+)?(_\S+)?", re.ASCII)
 # squeue comes before, and scontrol knows what squeue knows: it is only for a squeue that does not
 # work, and takes one job at a time.
 _SCONTROL_MAX_JOBS = 4
 
 _QUERY: dict[str, tuple[str, ...]] = {
-    "squeue": ("-h", "-a", "-r", "-t", "all", "-O", _FORMAT),
-    "sacct": ("-X", "-n", "-P", "-D", "-o", ",".join(_SACCT_COLUMNS)),
+    "squeue": (
+        "-h",
+        "-a",
+        "-r",
+        "-t",
+        "all",
+        "-O",
+        ",".join(map("{0[0]}:{0[1]}".format, _QUERIES["squeue"].items())),
+    ),
+    "sacct": ("-X", "-n", "-P", "-D", "-o", ",".join(_QUERIES["sacct"])),
 }
 
 
@@ -110,7 +111,7 @@ def cluster_of(scheduler_id: str) -> tuple[str, ...]:
 def _squeue_rows(text: str) -> Iterator[dict[str, str]]:
     for line in text.splitlines():
         row, at = {}, 0
-        for name, width in _SQUEUE_COLUMNS.items():
+        for name, width in _QUERIES["squeue"].items():
             row[name], at = line[at:][: width or None].strip(), at + width
         if _READABLE.fullmatch(row["JobArrayID"]) and row["State"]:
             code, command = row["exit_code"], row["Command"]
@@ -123,9 +124,9 @@ def _squeue_rows(text: str) -> Iterator[dict[str, str]]:
 
 def _sacct_rows(text: str) -> Iterator[dict[str, str]]:
     for line in text.splitlines():
-        values = line.split("|", len(_SACCT_COLUMNS) - 1)
+        values = line.split("|", len(_QUERIES["sacct"]) - 1)
         # -D: a requeued job has a line an attempt, the last one counts
-        if len(values) == len(_SACCT_COLUMNS) and _READABLE.fullmatch(values[0]):
+        if len(values) == len(_QUERIES["sacct"]) and _READABLE.fullmatch(values[0]):
             row = _row(*values)
             # Slurm itself cancelled it, as no user is named; sacct keeps the reason of the wait (22.05).
             never = (row["state"], row["reason"]) == ("CANCELLED", "Dependency")
@@ -140,7 +141,10 @@ def _scontrol_rows(text: str) -> Iterator[dict[str, str]]:
         if script := re.search(r" Command=(.*?)(?: WorkDir=|$)", line):
             pairs["Command"] = script[1]
         if _READABLE.fullmatch(pairs.get("JobId", "")) and "JobState" in pairs:
-            yield {**_row(*(pairs.get(k, "") for k in _SCONTROL_KEYS)), "restarts": pairs.get("Restarts", "")}
+            yield {
+                **_row(*(pairs.get(k, "") for k in _QUERIES["scontrol"])),
+                "restarts": pairs.get("Restarts", ""),
+            }
 
 
 def _indices(text: str) -> Iterator[int]:
@@ -155,7 +159,7 @@ def job_status(state: str, code: str, start: str, end: str) -> JobStatus:
 
 
 def _row(*values: str) -> dict[str, str]:
-    return dict(zip(_ROW, values, strict=True))
+    return dict(zip(_QUERIES["row"], values, strict=True))
 
 
 def _exit_code(text: str) -> int | None:

@@ -22,9 +22,9 @@ from hpclaunch.site.site_scheduler import site_launcher
 from hpclaunch.software.software_lines import environment_lines
 
 _MPI: dict[str, Any] = json.loads(text_beside(__file__, "mpi_plugins.json"))
-"""speaks: word in the MPI's own version -> plugin: PMIx is what Open MPI speaks (docs.open-mpi.org, "Launching
-with Slurm"), PMI-2 what MPICH and those made from it do (slurm.schedmd.com/mpi_guide.html). linked: name of a
-library that programs are linked with, likewise: Open MPI's, then those of MPICH's common ABI."""
+"""speaks: word in the MPI's own version -> plugin. Open MPI speaks PMIx (docs.open-mpi.org, "Launching with
+Slurm"), MPICH and those made from it PMI-2 (slurm.schedmd.com/mpi_guide.html). linked: name of a library that
+programs are linked with, likewise: Open MPI's, then those of MPICH's common ABI."""
 _LDD, _PROBE = _MPI["programs"]
 _PROBE_TIMEOUT_S = 20.0
 _LIST_TIMEOUT_S = 30.0

@@ -25,23 +25,16 @@ from hpclaunch.scheduler.scheduler_interface import JobIdentity, JobStatus, iso_
 WORDS = state_words("slurm")
 
 _QUERIES: dict[str, Any] = json.loads(text_beside(__file__, "queries.json"))
-"""squeue: name -> width, the last one of any length. row: the names which all three sources are brought to, in the
-order of sacct's columns and of scontrol's keys; scontrol has no ClusterName."""
+"""squeue: name -> width, the last one of any length. row: the names which all three sources are brought to,
+in the order of sacct's columns and of scontrol's keys; scontrol has no ClusterName."""
+_FORMAT = ",".join(f"{name}:{width}" for name, width in _QUERIES["squeue"].items())
 _READABLE = re.compile(r"\d+(\+\d+)?(_\S+)?", re.ASCII)
 # squeue comes before, and scontrol knows what squeue knows: it is only for a squeue that does not
 # work, and takes one job at a time.
 _SCONTROL_MAX_JOBS = 4
 
 _QUERY: dict[str, tuple[str, ...]] = {
-    "squeue": (
-        "-h",
-        "-a",
-        "-r",
-        "-t",
-        "all",
-        "-O",
-        ",".join(map("{0[0]}:{0[1]}".format, _QUERIES["squeue"].items())),
-    ),
+    "squeue": ("-h", "-a", "-r", "-t", "all", "-O", _FORMAT),
     "sacct": ("-X", "-n", "-P", "-D", "-o", ",".join(_QUERIES["sacct"])),
 }
 
@@ -141,10 +134,8 @@ def _scontrol_rows(text: str) -> Iterator[dict[str, str]]:
         if script := re.search(r" Command=(.*?)(?: WorkDir=|$)", line):
             pairs["Command"] = script[1]
         if _READABLE.fullmatch(pairs.get("JobId", "")) and "JobState" in pairs:
-            yield {
-                **_row(*(pairs.get(k, "") for k in _QUERIES["scontrol"])),
-                "restarts": pairs.get("Restarts", ""),
-            }
+            made = _row(*(pairs.get(k, "") for k in _QUERIES["scontrol"]))
+            yield {**made, "restarts": pairs.get("Restarts", "")}
 
 
 def _indices(text: str) -> Iterator[int]:

@@ -293,6 +293,20 @@ MENDED: dict[str, tuple[int | None, str, str, str]] = {
 }
 
 
+NO_COMMANDS = [
+    "EVAL_DATA_PATH=./example_data/video.json",
+    "RUN_CONF=./run.yaml",
+    "OUT=./results",
+    "PY=python3",
+]
+
+
+@pytest.mark.parametrize("text", NO_COMMANDS)
+def test_a_path_of_data_is_no_command_that_was_to_be_run(text: str) -> None:
+    found = findings(f"#!/bin/bash\n{text}\nexport LOG=/tmp/$SLURM_JOB_ID\n", "unknown")
+    assert "nothing-started" not in {one.rule for one in found}
+
+
 @pytest.mark.parametrize("text", MENDED)
 def test_what_scripts_of_others_were_seen_to_do(text: str) -> None:
     line, rule, severity, words = MENDED[text]

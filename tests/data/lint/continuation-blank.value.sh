@@ -3,11 +3,11 @@
 ARGS="
   --nnodes=1 \ 
   --nproc=4 \
-  --x"
-CMD="torchrun $ARGS train.py"
+  --max_restarts=0"
 export MORE="--a \ 
   --b"
-srun $CMD $MORE
+CMD="torchrun $ARGS train.py $MORE"
+srun $CMD
 # site: unknown
 # expect: 4 continuation-blank
-# expect: 8 continuation-blank
+# expect: 7 continuation-blank

@@ -17,7 +17,8 @@ TABLE = json.loads(text_beside(__file__, "commands.json"))
 
 ``former``: name that a command had -> its name; ``meant``: word that people try -> words to type instead;
 ``misread``: letter, value that shows another meaning, on sites of which schedulers (none: all), answer;
-``short help``: command -> names of the options that its ``--help`` shows, where ``--help-all`` shows all.
+``short help``: command -> names of the options that its ``--help`` shows, where ``--help-all`` shows all;
+``site groups``: status of a profile -> heading in the list of sites.
 """
 COMMANDS: dict[str, str] = {n: line for part in TABLE["listed"].values() for n, line in part.items()}
 COMMANDS |= TABLE["unlisted"]

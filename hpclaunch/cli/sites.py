@@ -14,6 +14,7 @@ from hpclaunch.amounts import counted
 from hpclaunch.cli._options import options
 from hpclaunch.cli._site_probe import check_probe, facts, import_file, probe_here
 from hpclaunch.cli._terminal import echo_text, print_document, print_page, printed, terminal_table
+from hpclaunch.cli.main import TABLE
 from hpclaunch.errors import EXIT_BAD_INPUT, EXIT_FAILED, BadInputError, RefusedError, note_text
 
 if TYPE_CHECKING:
@@ -22,15 +23,6 @@ if TYPE_CHECKING:
     from hpclaunch.site.module_facts import ChangedModule
     from hpclaunch.site.schema import NodeKind, SiteProfile
     from hpclaunch.site.site_documents import SourcesDocument
-
-_GROUPS = {
-    "production": "live",
-    "generic": "generic: any machine with this scheduler",
-    "historic": "retired: shown, planned and linted, never submitted to",
-    "node kind": "node kinds: hardware without a site, for node_kind: in a profile",
-    None: "not readable",
-}
-"""Status of a profile -> heading in the list, which reads no YAML; None: of one that cannot be read."""
 
 _IN_HEAD = ("schema", "name", "description", "extends", "part_of", "node_kind", "sources")
 
@@ -57,10 +49,10 @@ def list_sites(as_markdown: bool, kinds: bool) -> None:
     sites = listed_sites(kinds=kinds)
     if printed(sites, indent=2):
         return
-    groups: dict[str, list[tuple[str, str, str]]] = {title: [] for title in _GROUPS.values()}
+    groups: dict[str, list[tuple[str, str, str]]] = {title: [] for title in TABLE["site groups"].values()}
     whose = {"user": "yours", "centre": "your centre's"}
     for site in sites:
-        rows = groups[_GROUPS[site.status]]
+        rows = groups[TABLE["site groups"][site.status or "unreadable"]]
         rows.append(("", site.name, site.description or f"BROKEN: {site.error}"))
         if site.origin != "shipped":
             hides = f", hides {site.hides}" if site.hides else ""

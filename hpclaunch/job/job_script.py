@@ -126,7 +126,7 @@ LOOK = ("words", "look")
 """The processes of a job on a node."""
 STANDS = (*LOOK, "rank_stands")
 """Where the processes of a job stand on a node."""
-STAGING = ("safe_unpack", "archive_reader", "stage_sources", "stage_images", "stage_copy", "stage")
+STAGING = ("words", "safe_unpack", "archive_reader", "stage_sources", "stage_images", "stage_copy", "stage")
 """Copies data to the nodes."""
 ROLL_CALL_FILES = {"stands.py": STANDS, "roll_call.py": (*LOOK, "roll_call")}
 """File in the job's folder -> its modules: what is asked on each node, and the roll call of all."""

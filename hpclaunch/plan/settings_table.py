@@ -27,6 +27,7 @@ class Row(NamedTuple):
     help: str
     meaning: str
     computed: str = ""
+    part: str = ""
     options: Sequence[str] = ()
     metavar: str | None = None
     commas: bool = False

@@ -18,6 +18,7 @@ from hpclaunch.framework_table import GOALS
 from hpclaunch.plan import layout, script_commands, startup_plan, worker_launchers
 from hpclaunch.plan.layout import KnownJob
 from hpclaunch.plan.request import JobRequest, Problem, Setting
+from hpclaunch.plan.settings_table import rows
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.schema import Environment, JobContainer, Offer, SiteProfile, Software
 from hpclaunch.site.site_scheduler import cite, site_scheduler, source_of
@@ -27,14 +28,7 @@ from hpclaunch.software.software_lines import GIVEN
 # An option goes over ``environment:`` of the job file or of the user's configuration, and that goes over the
 # profile's. Modules and binds of options are added to those of ``environment:``; other options replace parts.
 _BIND_VARIABLES = ("SINGULARITY_BIND", "APPTAINER_BIND")
-_OPTIONS = {
-    "container": "container.image",
-    "container_runtime": "container.runtime",
-    "container_bind": "container.binds",
-    "venv": "venv",
-    "conda": "conda",
-    "module": "modules",
-}
+_OPTIONS = {row.name: row.part for row in rows() if row.part}
 """Setting -> the part of ``environment:`` that it sets, or adds to where it is a list."""
 
 

@@ -8,7 +8,7 @@ last, so nothing is written through one. Absolute names, ``..``, names that come
 refused by name. Set-uid, set-gid and sticky bits are dropped, which `Unpacker.notes` says; the other bits of
 a mode are kept.
 
-This file goes to nodes. It imports nothing of hpclaunch and runs on any Python from 3.6 on.
+This file goes to nodes with ``words.json``. It runs on any Python from 3.6 on.
 
     root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     with Unpacker(root, keep_links=False) as unpacker:
@@ -23,20 +23,11 @@ import hashlib
 import os
 from typing import IO, Any, Dict, List, NamedTuple, Optional, Tuple
 
+from hpclaunch.remote.words import WORDS
+
 BLOCK = 1 << 20
 FILE, FOLDER, LINK, HARD_LINK = "file", "folder", "link", "hard link"
-KINDS = {
-    b"0": FILE,
-    b"\0": FILE,
-    b"7": FILE,
-    b"1": HARD_LINK,
-    b"2": LINK,
-    b"3": "character device",
-    b"4": "block device",
-    b"5": FOLDER,
-    b"6": "FIFO",
-    b"S": "sparse file (make the archive without --sparse)",
-}
+KINDS: Dict[bytes, str] = {mark.encode(): kind for mark, kind in WORDS["members of a tar"].items()}
 """Type of a member in a tar -> kind."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

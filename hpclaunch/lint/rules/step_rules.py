@@ -31,11 +31,7 @@ _MOST_RANKS = 16
 """More ranks per node are a program for CPUs, where the script does not request the GPUs itself."""
 MORE_THAN_ONE_NODE = 17
 """Tasks that are perhaps on several nodes: few have fewer than 16 cores."""
-_COMMAND = re.compile(
-    r"\w+=((\./\S+|srun|mpi(run|exec)|python[\d.]*) |\./\S+\.(py|sh)$|[\w./-]*[A-Za-z][\w.-]*(?= ).* (-\w|>))"
-    r"|(?i:\w*(prog|exe|bin|app|cmd|command|run|script)\w*=\./[\w/-]*\w(\.(exe|out|x))?$)"
-)
-"""``NAME=TEXT`` of a command: several words, or the path of a program."""
+_COMMAND = re.compile("|".join(TABLE["of_a_command"]))
 
 
 def _real(script: Script) -> list[Launch]:

@@ -33,9 +33,7 @@ _BACKSLASH_KEPT = "in quotes this backslash is a character: the program gets it 
 _SPLITS_NOTHING = {*DECLARING, "echo", "printf", "[[", "case"}
 _READS_TEXTS = name_set(TABLE["reads_texts"])
 _CODE_OPTION = re.compile(r"--?(\w*[cerE]|wrap|eval|exec\w*|expr\w*)$")
-_ITEM = re.compile(
-    r"\$\{(\w+)\[\$?\{?(?:SLURM_ARRAY_TASK_ID|PBS_ARRAY_INDEX|PBS_ARRAYID|LSB_JOBINDEX|SGE_TASK_ID)\}?\]\}"
-)
+_ITEM = re.compile(TABLE["by_array_index"])
 _COMPARED = re.compile(r"\s(==?|!=|-(eq|ne|lt|le|gt|ge)) [\"']?\d+[\"']?(\s|$)")
 _LIST = re.compile(r"\d{1,3}(,\d{1,3}){0,63}")
 _DEVICES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")

@@ -17,13 +17,8 @@ from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.package_data import text_beside
 from hpclaunch.scheduler import scheduler_interface
 from hpclaunch.scheduler.job_header import Line, Resources
-from hpclaunch.scheduler.launcher import Launch, Launcher, Mpiexec
-from hpclaunch.scheduler.slurm.slurm_accounting import LOOK, accounting_query, parse_accounting
-
-_EACH_NODE = (
-    "srun --nodes={nodes} --ntasks={nodes} --ntasks-per-node=1"
-    " --mpi=none --cpu-bind=none --kill-on-bad-exit=0"
-)
+from hpclaunch.scheduler.launcher import LINES, Launch, Launcher, Mpiexec
+from hpclaunch.scheduler.slurm.slurm_accounting import LOOK, QUERIES, accounting_query, parse_accounting
 
 
 class Srun(Launcher, frozen=True, kw_only=True):
@@ -40,7 +35,7 @@ class Srun(Launcher, frozen=True, kw_only=True):
     known_to_jax: bool = True  # jax/_src/clusters/slurm_cluster.py, read in 0.4.31 to 0.12.0
     rank_guard: str | None = "srun_guard.sh"
     rank_end: str | None = "rank_end.sh"
-    each_node: str = _EACH_NODE
+    each_node: str = QUERIES["each node"]
 
     def words(self, launch: Launch) -> tuple[str, ...]:
         """Start all ranks. --kill-on-bad-exit: a dead rank must not leave the other ranks waiting for it."""
@@ -62,12 +57,7 @@ class Srun(Launcher, frozen=True, kw_only=True):
         """Hand on the CPUs per task."""
         if not cpus_per_task:
             return ()
-        return (
-            Line(
-                text=f"export SRUN_CPUS_PER_TASK={cpus_per_task}",
-                reason="srun of Slurm 22.05 and 23.02 does not take --cpus-per-task over from sbatch",
-            ),
-        )
+        return tuple(Line(text=row.text.format(cpus_per_task), reason=row.reason) for row in LINES["srun"])
 
     def outer_settings(self, header: Iterable[str]) -> tuple[str, ...]:
         """Return those of all options that the header has not.
@@ -88,7 +78,7 @@ class Ibrun(Mpiexec, frozen=True, kw_only=True):
     """It starts the loaded MPI's mpirun with the job's nodes and tasks; ranks read their MPI's variables."""
 
     name: str = "ibrun"
-    each_node: str = _EACH_NODE  # ibrun fills the first node first
+    each_node: str = QUERIES["each node"]  # ibrun fills the first node first
 
     def words(self, launch: Launch) -> tuple[str, ...]:
         """Start all ranks, whose numbers ibrun reads from the job; -np is for some of them."""
@@ -136,7 +126,7 @@ class SlurmScheduler(scheduler_interface.Scheduler, frozen=True, kw_only=True):
 
     def interactive(self, options: Sequence[str]) -> "SlurmScheduler":
         """Return Slurm by salloc."""
-        wanted = tuple(word for word in options if word.partition("=")[0] not in _BATCH_ONLY)
+        wanted = tuple(word for word in options if word.partition("=")[0] not in QUERIES["batch only"])
         fields = {name: getattr(self, name) for name in self.__struct_fields__}
         return SallocScheduler(**{**fields, "submit_program": "salloc"}, options=wanted)
 
@@ -173,18 +163,12 @@ class SlurmScheduler(scheduler_interface.Scheduler, frozen=True, kw_only=True):
         return ("scancel", *cluster_of(scheduler_id), number_of(scheduler_id))
 
 
-# What only batch scripts have (man sbatch, man salloc).
-_BATCH_ONLY = (
-    *("--output", "--error", "--open-mode", "--requeue", "--no-requeue", "--array", "--signal"),
-    "--kill-on-invalid-dep",
-)
-
-
 class SallocScheduler(SlurmScheduler, frozen=True, kw_only=True):
     """Slurm by salloc: the script runs where it was submitted, and the job is one of Slurm's as any other."""
 
     options: tuple[str, ...]
-    """The words that a batch script would have as directives, without those that only batch scripts have."""
+    """The words that a batch script would have as directives, without those that only batch scripts
+    have (man sbatch, man salloc)."""
 
     def submit_command(self, script: str) -> tuple[str, ...]:
         """Allocate and run the script, detached; its output goes to ``out.log`` in its folder."""
@@ -198,10 +182,6 @@ _MAY_BE_TEMPORARY = "Requested node configuration is not available"
 _AWAY = r"(drain|drng|down|fail|failg|maint|boot|resv|unk)\W?|\w+\*"
 # Slurm's words where slurmctld is not reached (src/common/slurm_errno.c of 22.05 and 25.05).
 _SILENT = "Unable to contact slurm controller|Socket timed out|Zero Bytes were transmitted"
-_EXPECTED = (
-    r"to start at (\S+)(?: on cluster \S+)?(?: a)? using \d+ processors on nodes (\S+)"
-    r"(?: in partition (\S+))?"
-)
 
 
 def _parse_trial(answer: CommandResult) -> str | None:
@@ -213,7 +193,7 @@ def _parse_trial(answer: CommandResult) -> str | None:
     if answer.exit_code != 0:
         said = "sbatch gives no answer" if re.search(_SILENT, answer.stderr) else "Slurm would refuse the job"
         raise RefusedError(f"{said}: {scheduler_interface.own_words(answer)}")
-    match = re.search(_EXPECTED, answer.stderr)
+    match = re.search(QUERIES["expected"], answer.stderr)
     if not match:
         return None
     time, nodes, partition = match.groups()

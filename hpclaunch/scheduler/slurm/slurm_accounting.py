@@ -7,13 +7,15 @@ AcctGatherEnergyType in slurm.conf); what it does not gather is empty or 0, and 
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.package_data import text_beside
 from hpclaunch.scheduler.scheduler_interface import AccountedJob, iso_time, own_words
 
-_COLUMNS: list[str] = json.loads(text_beside(__file__, "queries.json"))["accounting"]
+QUERIES: dict[str, Any] = json.loads(text_beside(__file__, "queries.json"))
+_COLUMNS: list[str] = QUERIES["accounting"]
 """JobName is the last one: it may hold the character between the columns."""
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
 _NO_NAME_YET = "allocation"

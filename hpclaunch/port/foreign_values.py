@@ -96,6 +96,8 @@ class Values:
     """Of a script inside another one: that one's values, and where in it the inner script starts."""
     own: bool = False
     """hpclaunch wrote the script."""
+    in_ranks: bool = False
+    """A shell in each rank reads the script, not that of the batch script."""
     launches: dict[int, Any] = field(default_factory=dict, init=False)  # of launcher_words.read_launch
     _steps: int = 0
 
@@ -246,10 +248,13 @@ class Values:
         if part.operator.startswith("[") and (item := self._item(part, offset)):
             return item
         found = self._variable(part.text, offset)
+        if part.text in WORDS["of one shell"] and found.shell is None:
+            return found
         if (changed := _changed(found, part.operator)) is not None:
             return changed
         default = self._word(part.words[0], offset) if re.match(":?-", part.operator) and part.words else None
-        of_job = found.shell and self.words.variables.get(part.text) in WORDS["facts of each job"]
+        fact = self.words.variables.get(part.text, part.text)
+        of_job = found.shell and fact in WORDS["facts of each job"]
         if default is not None and (found.plain or of_job):
             return found
         if default is None or default.shell is None:
@@ -270,15 +275,24 @@ class Values:
             return self.around[0].named(name, self.around[1])
         fact = self.words.variables.get(name)
         changes = re.search(WORDS["changed in arithmetic"].format(name=re.escape(name)), self.script.text)
+        if name in WORDS["of one shell"]:
+            return self._of_shell(name)
         if made is not None and self._steps < _MOST_STEPS and len(live) == 1 and not changes:
             return self._assigned(name, made)
         if made is None and fact is not None and (fact in self.numbers or fact in self.target):
             text = str(self.numbers.get(fact, self.target.get(fact)))
             return Value(None if "$" in text else text, text, of_job=True)
         if name in WORDS["of a job here, too"] and (made is None or name.startswith("MASTER_")):
-            return Value(None, f"${name}")
+            return self._of_shell(name)
         name = f"{UNREADABLE}_{name}" if re.fullmatch(r"[2-9]|\d\d+", name) else name
         return Value(None, None, (name,), named=f"${{{name}}}" if name.startswith(UNREADABLE) else None)
+
+    def _of_shell(self, name: str) -> Value:
+        """Return a variable that each shell sets: the batch script's is on the first node, and there once."""
+        if not self.in_ranks and name in WORDS["of one shell"]:
+            name = f"{UNREADABLE}_{name}"
+            return Value(None, None, (name,), named=f"${{{name}}}")
+        return Value(None, "$MASTER_ADDR" if name == "HOSTNAME" and not self.in_ranks else f"${name}")
 
     def _assigned(self, name: str, made: Assignment) -> Value:
         found = self._word(made.value, made.read_at) if made.value else Value(None, None, (name,))
@@ -326,7 +340,7 @@ class Values:
                 return Value(text, _in_quotes(text))
         for pattern, variable in WORDS["commands with a variable"].items():
             if re.fullmatch(pattern, inside):
-                return Value(None, variable)
+                return self._of_shell(variable)
         fact = self._counted(inside)
         if fact is not None and (number := self.numbers.get(fact)) is not None:
             return Value(str(number), str(number), of_job=True)

@@ -147,8 +147,10 @@ def read_command(port: Port, launch: Launch | None) -> PortedCommand:
         word = None if at is None else found.words[at].origin
         text = text_of_shell(launch.command, word, port.values) if word in launch.command.words else None
         place = place or text
-    inner = read_written(port, place) if place is not None else None
-    if inner is None or place is None:
+    if place is None:
+        return found
+    inner = read_written(port, place, in_ranks=launch is not None and launch.by_launcher)
+    if inner is None:
         return found
     for name in place.pasted:
         found = found.but(to_do=task("pasted value", line=place.line, name=name))

@@ -131,8 +131,13 @@ def to_fill_in(filled: Iterable[tuple[str, int]]) -> tuple[dict[str, str], list[
     for name, line in filled:
         lines.setdefault(name, []).append(line)
     env = {name: f"{FILL_IN}_{name.removeprefix(f'{FILL_IN}_')}" for name in lines}
-    cases = {name: "word to fill in" if name.startswith(FILL_IN) else "value to fill in" for name in env}
-    return env, [task(cases[name], name=name, value=env[name], at=at_lines(lines[name])) for name in env]
+    shells = {f"{UNREADABLE}_{name}": name for name in WORDS["of one shell"]}
+    to_do = []
+    for name, value in env.items():
+        case = "word to fill in" if name.startswith(FILL_IN) else "value to fill in"
+        case = "value of one shell" if name in shells else case
+        to_do.append(task(case, name=name, value=value, at=at_lines(lines[name]), own=shells.get(name)))
+    return env, to_do
 
 
 def fits(port: Port, value: Value) -> bool:

@@ -5,12 +5,14 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from hpclaunch.lint.batch_script import read_script
-from hpclaunch.port.foreign_values import Value, Values
+from hpclaunch.port.foreign_values import WORDS, Value, Values
 from hpclaunch.port.port_state import Port
 from hpclaunch.port.ported_command import PortedCommand
+from hpclaunch.shell.shell_reader import read_shell
 from hpclaunch.shell.shell_syntax import Command, Part, Redirect, Word
 
-_EXPANDED = re.compile(r"\\([$`\\\"])|\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))")
+_ONCE = WORDS["computed by each shell"].format(names="|".join(["HOSTNAME", *WORDS["of one shell"]]))
+_EXPANDED = re.compile(rf"\\([$`\\\"])|({_ONCE})|\$(?:\{{([A-Za-z_]\w*)\}}|([A-Za-z_]\w*))")
 
 _SIGNS = re.compile(r"[\"'\\$`;&|<>(){}*?~#]")
 
@@ -56,18 +58,30 @@ def text_of_shell(command: Command, word: Word, values: Values) -> Written:
     if re.fullmatch("'[^']*'", raw) or raw == f'"{inside}"':
         return Written(command, word.line, inside, expands=raw[0] == '"', in_launch=True)
 
-    text, pasted = "", list[str]()
-    for part in word.parts:
-        if part.kind != "variable":
-            text += part.text
-            continue
-        value = values.named(part.text, word.start)
-        special = _SIGNS.search(value.text) is not None
-        stays = not special and part.text in values.script.variables.exported
-        plain = "" if stays else _in_one_line(value, part)
-        text += plain or f"${{{part.text}{part.operator}}}"
-        pasted += [part.text] * (special and not plain)
-    return Written(command, word.line, text, expands=False, in_launch=True, pasted=tuple(pasted))
+    pieces = [_piece(values, part, word.start) for part in word.parts]
+    pasted = tuple(part.text for part, (_, open_) in zip(word.parts, pieces, strict=True) if open_)
+    text = "".join(text for text, _ in pieces)
+    return Written(command, word.line, text, expands=False, in_launch=True, pasted=pasted)
+
+
+def _piece(values: Values, part: Part, at: int) -> tuple[str, bool]:
+    """Return a part of the text for a shell, and whether it is a variable that the shell would read there."""
+    source = f"${{{part.text}{part.operator}}}" if part.kind == "variable" else part.text
+    if part.kind != "text" and re.fullmatch(_ONCE, source):
+        return _once(values, source, at), False
+    if part.kind != "variable":
+        return source, False
+    value = values.named(part.text, at)
+    special = _SIGNS.search(value.text) is not None
+    stays = not special and part.text in values.script.variables.exported
+    plain = "" if stays else _in_one_line(value, part)
+    return plain or source, special and not plain
+
+
+def _once(values: Values, source: str, at: int) -> str:
+    """Return for each rank what the shell of the batch script has once, such as ``$(hostname)``."""
+    value = values.value(replace(read_shell(f": {source}").commands[0].words[1], start=at))
+    return value.plain or value.shell or value.named or source
 
 
 def _in_one_line(value: Value, part: Part) -> str | None:
@@ -75,7 +89,7 @@ def _in_one_line(value: Value, part: Part) -> str | None:
     return "" if part.operator or "\n" in value.text else value.plain
 
 
-def read_written(port: Port, written: Written) -> Port | None:
+def read_written(port: Port, written: Written, *, in_ranks: bool) -> Port | None:
     """Return the port of the script inside, whose settings and report are those of the whole.
 
     None: a part of the text of a file is known at run time only. In the text of a launch such a part keeps
@@ -86,7 +100,7 @@ def read_written(port: Port, written: Written) -> Port | None:
         return None
     script = read_script(text)
     around = (port.values, written.command.start) if written.in_launch else None
-    inner = replace(port.values, script=script, around=around)
+    inner = replace(port.values, script=script, around=around, in_ranks=in_ranks)
     lines = written.line - 1
     faults = {line - lines: fault for line, fault in port.faults.items()}
     return replace(
@@ -101,9 +115,12 @@ def _expanded(values: Values, written: Written) -> tuple[str, bool]:
     def value(match: re.Match[str]) -> str:
         if match[1]:
             return match[1] if match[1] != '"' or written.in_launch else match[0]
-        found = values.named(match[2] or match[3], written.command.end)
+        if match[2]:
+            shown = re.search(r"(^|[;&|])\s*(echo|printf)\b[^;&|\n]*\Z", match.string[: match.start()], re.M)
+            return match[0] if shown else _once(values, match[2], written.command.end)
+        found = values.named(match[3] or match[4], written.command.end)
         plain = found.plain
-        if written.in_launch and (match[2] or match[3]) in values.script.variables.assignments:
+        if written.in_launch and (match[3] or match[4]) in values.script.variables.assignments:
             pasted = re.sub(r"\\([\\\"`$])", r"\1", found.shell or found.named or "")
             plain = found.plain or pasted or found.plain
             plain = re.sub(r"\\?\n", " ", plain) if plain else plain

@@ -76,3 +76,31 @@ def test_the_cpus_of_one_process_are_requested_as_the_scheduler_reads_them() -> 
     slurm = _found("tasks-for-threads", "#SBATCH --ntasks=40\ndiamond blastp --threads 40 -q a -d b")
     assert "select=1:ncpus=THREADS" in pbs.remedy
     assert "--cpus-per-task=THREADS" in slurm.remedy
+
+
+@in_one_test(
+    "rule, body, remedy",
+    [
+        ("directive-unknown", "#SBATCH --share", "did you mean --oversubscribe?"),
+        ("directive-unknown", "#SBATCH --cpus=4", "did you mean --cpus-per-task?"),
+        ("directive-unknown", "#SBATCH --mem-per-task=3G", "did you mean --mem or --mem-per-cpu?"),
+        ("directive-unknown", "#SBATCH --ntasks_per_node=3", "did you mean --ntasks-per-node?"),
+        ("directive-unknown", "#$ -mem 4G", "did you mean -l h_vmem=?"),
+        ("directive-unknown", "#$ -umask 4", "Correct the name."),
+        ("directive-unknown", "#SBATCH --cpu-bind=cores", "it is one of srun: write it behind srun"),
+        ("directive-equals", "#PBS -l=select=1", "write -l select=1"),
+        ("directive-stray-word", "#SBATCH --output= out.txt", "write --output=out.txt, without a blank"),
+        ("directive-stray-word", "#PBS -l select=1 foo", "remove the word"),
+        ("directive-stray-word", "#BSUB -n 1 foo", "remove the word"),
+        ("unit-missing", "#SBATCH --time=48:00", "write `--time=48:00:00`"),
+        ("unit-missing", "#SBATCH --mem-per-cpu=4", "write `--mem-per-cpu=4G`"),
+        ("unit-missing", "#PBS -l walltime=24", "write `-l walltime=24:00:00`"),
+        ("unit-missing", "#PBS -l pmem=4", "write `-l pmem=4gb`"),
+        ("unit-missing", "#PBS -l select=1:mem=16", "write `:mem=16gb`"),
+        ("unit-missing", "#$ -l h_rt=24", "write `-l h_rt=24:00:00`"),
+        ("set-option-misspelt", "set -o nounset errexit", "write set -o nounset -o errexit"),
+        ("set-option-misspelt", "set -eu pipefail", "write set -euo pipefail"),
+    ],
+)
+def test_a_remedy_is_what_to_write(rule: str, body: str, remedy: str) -> None:
+    assert _found(rule, body).remedy == remedy

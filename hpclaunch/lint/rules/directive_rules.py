@@ -20,10 +20,10 @@ _Rows = dict[str, dict[str, str]]
 _Option = tuple[int, str, str, str | None]
 """Line, text, name and value of an option."""
 _NEVER_EMPTY = TABLE["refused_empty"].split()
-_TEXTS = frozenset({"job-name", "output", "error", "input", "comment", "mail-user", "chdir"})
+_TEXTS = frozenset(TABLE["any_text"].split())
 _NOT_READ = re.compile(
     rf"(?P<indent>[ \t]*)#(?P<blank>[ \t\u00a0]*)"
-    rf"(?P<sentinel>{'|'.join(one for one in _SENTINELS if one.isalpha())})[ \t]+(?P<rest>-.*)$"
+    rf"(?P<sentinel>{'|'.join(one for one in _SENTINELS if one.isalpha())}|(?<= )\$)[ \t]+(?P<rest>-.*)$"
 )
 _BEHIND_SIGNS = re.compile(r"(?m)^[ \t]*[*>`_|~][*>`_|~ \t]*#(SBATCH|PBS|BSUB|\$)[ \t]*-[A-Za-z-].*")
 
@@ -54,8 +54,9 @@ def _span(script: Script, line: int, text: str) -> tuple[int, int] | None:
 @rule("directive-stray-word")
 def directive_stray_word(context: Context) -> Iterator[Violation]:
     certain = context.profile or context.script.has_option("l:select")
+    cut_off = _before_blanks(context.script)
     for found in _with_problem(context, "stray"):
-        yield _stray(found, bool(certain))
+        yield _stray(found, bool(certain), cut_off.get(found.line))
     yield from _no_words(context.script)
     for match in _LIKE_A_BLANK.finditer(context.script.text):
         line, edits = context.script.line_at(match.end()), (Edit(match.end() - 1, match.end(), " "),)
@@ -64,7 +65,12 @@ def directive_stray_word(context: Context) -> Iterator[Violation]:
             yield Violation(line, message, None, _in_text(context, match[0]), edits)
 
 
-def _stray(found: Directive, certain: bool) -> Violation:
+def _before_blanks(script: Script) -> dict[int, str]:
+    """Return line and text of the options that end with ``=``, perhaps before a blank and their value."""
+    return {one.line: one.text for one in script.active_directives if one.text.endswith("=")}
+
+
+def _stray(found: Directive, certain: bool, cut_off: str | None) -> Violation:
     """Report a stray word; behind a dash of a text an option is lost where it is not refused."""
     dash = DASH.match(found.text)
     tried = found.reader.kind not in TABLE["stray_words_untried"]
@@ -75,7 +81,9 @@ def _stray(found: Directive, certain: bool) -> Violation:
         message = f"{found.text}: {dash[0]} is a dash of a text, not the sign of an option"
         return Violation(found.line, message, "write `-`", severity)
     message = f"{found.text}: {found.reader.submit_command} knows no such option"
-    return Violation(found.line, message, None, severity)
+    remedy = None if found.reader.kind == _SLURM.kind else "remove the word"
+    remedy = f"write {cut_off}{found.text}, without a blank" if cut_off else remedy
+    return Violation(found.line, message, remedy, severity)
 
 
 def _no_words(script: Script) -> Iterator[Violation]:
@@ -83,12 +91,13 @@ def _no_words(script: Script) -> Iterator[Violation]:
     head = re.match(r"([ \t]*(#.*)?\n)*", script.text)
     whole = script.reader is None or script.reader.read_in == "whole script"
     end = head.end() if head and not whole else len(script.text)
-    for row in TABLE["unreadable_lines"].get(script.kind, ()):
+    for row in TABLE["unreadable_lines"].get(script.kind or "unknown", ()):
         for match in re.compile(row["form"]).finditer(script.text, 0, end):
             line = script.line_at(match.start())
             if line not in script.text_lines:
                 message = f"{match[0][:60]}: {row['says']}"
-                yield Violation(line, message, "write two #, or close the quote", row.get("severity"))
+                remedy = row.get("write", "write two #, or close the quote")
+                yield Violation(line, message, remedy, row.get("severity"))
 
 
 def _in_text(context: Context, beginning: str) -> Severity | None:
@@ -155,7 +164,8 @@ def _is_meant(
 ) -> bool:
     """Tell whether a comment was meant as a directive: the scheduler is the script's, its options exist."""
     off = bool(match["blank"]) or (bool(match["indent"]) and not reader.indented)
-    return off and script.reader in (None, reader) and all(option.known for option in options)
+    own = script.reader is reader or (script.reader is None and reader.sentinel.isalpha())
+    return off and own and all(option.known for option in options)
 
 
 @rule("scheduler-not-read", remedy=f"Lint reads {_READ}.")
@@ -209,9 +219,15 @@ def placeholder(context: Context) -> Iterator[Violation]:
     fails = set() if script.is_filled_in else (named | open_lines) & texts.keys()
     lines = sorted(texts, key=lambda line: (line not in fails, line))
     if lines:
-        message = f"{texts[lines[0]]} is to be filled in{also_at(lines)}"
+        message = f"{_as_written(script, lines[0], texts[lines[0]])} is to be filled in{also_at(lines)}"
         # Several are those of a template, one may have been forgotten.
         yield Violation(lines[0], message, severity="warning" if fails and len(lines) == 1 else None)
+
+
+def _as_written(script: Script, line: int, text: str) -> str:
+    """Return a text with the blanks of its placeholders, for which the reader of directives has a sign."""
+    found = re.search(re.escape(text).replace("_", r"[_ \t]"), script.text.split("\n")[line - 1])
+    return found[0] if found else text
 
 
 def _may_be_right(script: Script, line: int, text: str) -> bool:
@@ -252,12 +268,14 @@ def scheduler_retired(context: Context) -> Iterator[Violation]:
 @rule("shebang-missing")
 def shebang_missing(context: Context) -> Iterator[Violation]:
     script = context.script
+    mark = script.text.startswith("\ufeff#!")
     if script.directives and not script.text.startswith("#!") and not placeholder_in(script.text[:200]):
         at = len(script.text) - len(script.text.lstrip("\ufeff \t\r\n"))
         edits = (Edit(0, at, ""),) if script.text.startswith("#!", at) else (Edit(0, 0, "#!/bin/bash\n"),)
         if broken := BROKEN_SHEBANG.match(script.text):
             edits = (Edit(0, broken.end(), f"#!/{broken[1]}"),)
-        yield Violation(1, "the first line is not #!: sbatch refuses the script", edits=edits)
+        first = ["the first line is not #!", "a byte order mark (BOM) stands before #!"][mark]
+        yield Violation(1, f"{first}: sbatch refuses the script", "remove the mark" * mark, edits=edits)
     elif script.directives and re.fullmatch(TABLE["no_interpreters"], script.shebang):
         yield Violation(1, f"#!{script.shebang}: the system finds no such program, and the job fails at once")
 
@@ -283,7 +301,9 @@ def _of_other_form(rows: _Rows, options: Iterable[_Option]) -> Iterator[Violatio
         if row and _is_refused(row["form"], value):
             long = re.match(rf"-{re.escape(name)}([a-z]+)\b", text)
             reads = f"it reads as -{name} {long[1]}, {row['reads']}" if long else row["reads"]
-            yield Violation(line, f"{text}: {reads}")
+            number = re.match(r"\d*", value or "")
+            right = row.get("write", "").format(name=name.removeprefix("l:"), number=number and number[0])
+            yield Violation(line, f"{text}: {reads}", right or None)
 
 
 def _options_of_srun(script: Script) -> Iterator[_Option]:
@@ -313,16 +333,30 @@ def _is_refused(form: str, value: str | None) -> bool:
 
 @rule("option-value-refused")
 def option_value_refused(context: Context) -> Iterator[Violation]:
+    yield from _empty_values(context)
+    yield from _with_one_dash(context.script)
+    yield from _wrong_values(OPTION_VALUES["option-value-refused"], context)
+    yield from _ranges_down(context)
+
+
+def _empty_values(context: Context) -> Iterator[Violation]:
+    """Report options without their value; one before a blank and it is directive-stray-word's."""
     empty = [one for one in context.script.active_directives if one.value == "" and one.name in _NEVER_EMPTY]
-    for found in (*_with_problem(context, "empty"), *empty):
+    cut_off = {(one.line, "=") for one in _with_problem(context, "stray")}
+    every = (*_with_problem(context, "empty"), *empty)
+    for found in (one for one in every if (one.line, one.text[-1:]) not in cut_off):
         refused = f"{found.reader.submit_command} refuses it without a value, or the job cannot start"
         severity: Severity | None = "warning" if found.text.endswith("=") else None  # a field of a template
         yield Violation(found.line, f"{found.text}: {refused}", severity=severity)
-    for one in (one for one in context.script.active_directives if one.one_dash):
+
+
+def _with_one_dash(script: Script) -> Iterator[Violation]:
+    """Report long options with one dash; sbatch accepts a text, unless a letter before it is none."""
+    unknown = {one.line for one in script.active_directives if not one.known}
+    for one in (one for one in script.active_directives if one.one_dash):
         message = f"{one.text}: one dash begins a short option, this reads as {one.text[:2]} {one.text[2:]}"
-        yield Violation(one.line, message, f"write -{one.text}", "warning" if one.name in _TEXTS else None)
-    yield from _wrong_values(OPTION_VALUES["option-value-refused"], context)
-    yield from _ranges_down(context)
+        accepted = one.name in _TEXTS and one.line not in unknown
+        yield Violation(one.line, message, f"write -{one.text}", "warning" if accepted else None)
 
 
 def _ranges_down(context: Context) -> Iterator[Violation]:

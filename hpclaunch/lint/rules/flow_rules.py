@@ -472,8 +472,10 @@ def _set_words(words: list[Word]) -> Iterator[Violation]:
 def _without_its_o(before: Word, word: Word) -> Violation:
     """Report ``set -eu pipefail``: the name is an argument of the script, no option."""
     message = f"set {before.visible} {word.visible}: {word.visible} is not set, it becomes the argument $1"
-    edits = (Edit(before.end, before.end, "o"),) if re.fullmatch(r"-[a-zA-Z]+", before.raw) else ()
-    return Violation(word.line, message, f"write set {before.visible}o {word.visible}", edits=edits)
+    letters = re.fullmatch(r"-[a-zA-Z]+", before.raw)
+    edits = (Edit(before.end, before.end, "o"),) if letters else (Edit(word.start, word.start, "-o "),)
+    right = f"{before.visible}o" if letters else f"-o {before.visible} -o"
+    return Violation(word.line, message, f"write set {right} {word.visible}", edits=edits)
 
 
 def _unknown_name(word: Word, name: str) -> Iterator[Violation]:

@@ -33,6 +33,8 @@ _OTHER_SENTINELS = ("YBATCH",)
 """Nearly one of these, but read by another program: ybatch, a wrapper of sbatch at ABCI."""
 _NCCL = re.compile(r"[NR]CCL|\btorch|\b(accelerate|deepspeed|horovodrun)\b|\bpython3?\s[^\n]*\.py\b")
 """In scripts of programs whose ranks may use NCCL or RCCL."""
+_REPORTED = re.compile("|None|12|24|36|48")
+"""Walltimes that option-value-refused reports, and numbers of hours, which unit-missing reports."""
 _SHORTEST_S = 60
 """A shorter time was meant in another unit: ``00:30`` are 30 seconds."""
 _AS_EVERYWHERE = 2
@@ -239,8 +241,8 @@ def _qos_limits(context: Context, partition: str, limit: str) -> bool:
 @rule("walltime-unreadable")
 def walltime_unreadable(context: Context) -> Iterator[Violation]:
     found, walltime = context.directive("walltime"), context.requested.walltime_s
-    value = found.value if found and not found.one_dash else None
-    if found is None or not value:  # option-value-refused reports it
+    value = str(found.value) if found and not found.one_dash else ""
+    if found is None or _REPORTED.fullmatch(value):
         return
     if walltime is None:
         if not _NOT_JUDGED.match(value):
@@ -366,20 +368,27 @@ def _first_command_below(context: Context) -> float:
 
 @rule("directive-unknown")
 def directive_unknown(context: Context) -> Iterator[Violation]:
+    reported = {one.line for one in context.script.active_directives if one.one_dash}
     for found in context.script.directives:
-        if not found.known and found.active and not found.problem:
+        letter = re.fullmatch(r"-\w", found.text)  # one of a word is enough
+        if not (found.known or found.problem or (letter and found.line in reported)) and found.active:
+            reported |= {found.line}
             yield from _unknown_option(found, context.script)
     yield from _misspelt_sentinels(context.script)
 
 
 def _unknown_option(found: Directive, script: Script) -> Iterator[Violation]:
-    """Report an option that no list has: an error where it is nearly a long one that there is."""
-    near = get_close_matches(found.name, found.reader.known_options, n=1) if found.name else []
+    """Report an option that no list has: an error where it is nearly a long one, or no plugin has it."""
+    kind, known, name = found.reader.kind, found.reader.known_options, found.name.replace("_", "-")
+    meant_by = TABLE["meant_options"].get(kind, {})
+    near = [meant_by[name]] if name in meant_by else get_close_matches(found.name or "?", known, n=1)
     if near or found.line not in script.open_directives:
-        of_srun = found.name.replace("_", "-") in SRUN_OPTIONS
-        meant = f"did you mean --{near[0]}?" if near and not of_srun else None
+        of_srun = name in set(SRUN_OPTIONS) - known - meant_by.keys()
+        meant = f"did you mean {found.reader.dashes}{near[0]}?" if near else None
+        meant = "it is one of srun: write it behind srun" if of_srun else meant
         message = f"{found.text}: no such option of {found.reader.submit_command}"
-        sure = (near and found.text.startswith("--")) or re.search(r"^--[\w-]+:|\\$", found.text)
+        refused = re.match(TABLE["refused_options"].get(kind, "(?!)"), found.text)
+        sure = (near and found.text.startswith("--")) or refused
         yield Violation(found.line, message, meant, "error" if sure else None)
 
 

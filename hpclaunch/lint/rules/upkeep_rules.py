@@ -69,14 +69,22 @@ def personal_path(context: Context) -> Iterator[Violation]:
     if script.reader is None:
         return
     for number, line in enumerate(script.text.split("\n"), 1):
-        match = re.search(TABLE["homes"], line)
-        if match and not line.lstrip().startswith("#") and not re.search(TABLE["no_person"], match[1]):
+        if found := _homes_in(line):
+            match = found[0]
             # Below /home may be groups and file systems, too, with users below.
             path, name = match[0].rpartition("/")[0] if match[2] else match[0], match[1]
             is_home = re.search(rf"{re.escape(path)}/({TABLE['only_in_homes']})", script.text)
             fixed = f"{match[0]} is a fixed path, of one user or group"
-            yield Violation(number, f"{path} is the home of {name}" if is_home else fixed)
+            others = dict.fromkeys(one[0] for one in found if one[1] != name)
+            also = "".join(f", and so is {each}" for each in others)
+            yield Violation(number, f"{path} is the home of {name}{also}" if is_home else f"{fixed}{also}")
             return
+
+
+def _homes_in(line: str) -> list[re.Match[str]]:
+    """Return the paths of persons in a line of code."""
+    code = "" if line.lstrip().startswith("#") else line
+    return [one for one in re.finditer(TABLE["homes"], code) if not re.search(TABLE["no_person"], one[1])]
 
 
 @rule("node-local-once")

@@ -30,6 +30,9 @@ def _read(words: Sequence[str]) -> Iterator[directive_reader.DirectiveOption]:
 def _option(word: str, rest: deque[str]) -> Iterator[directive_reader.DirectiveOption]:
     """Read ``-q debug`` or ``-qdebug``; ``-l`` gives one option per resource."""
     letter, value = word[1], word[2:]
+    if letter in _VALUED and value.startswith("="):
+        yield directive_reader.DirectiveOption(letter, value[1:], word, problem="equals")
+        return
     if not value and letter in _VALUED and rest:
         value = rest.popleft()
     text = f"-{letter} {value}".strip()

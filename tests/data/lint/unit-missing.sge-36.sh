@@ -3,4 +3,3 @@
 ./app
 # site: unknown
 # expect: 2 unit-missing
-# expect: 2 walltime-unreadable

@@ -1,0 +1,4 @@
+#!/bin/bash
+# $ -cwd
+./app
+# site: unknown

@@ -1,0 +1,6 @@
+#!/bin/bash
+#SBATCH—mem=3G
+#SBATCH --time=01:00:00
+srun ./app
+# site: unknown
+# expect: 2 directive-stray-word

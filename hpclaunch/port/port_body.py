@@ -74,7 +74,18 @@ def _inner_case(port: Port, command: Command) -> str:
     values = (one.value for name in port.command.missing for one in assigned.get(name, ()))
     inside = any(word and word.start <= command.start < word.end for word in values)
     acts = re.fullmatch(_NO_START, command.name.rpartition("/")[2])
-    return "inner value" if inside and not acts else "inner command"
+    if inside and not acts:
+        return "inner value"
+    return "inner command" if acts or not _for_one_machine(port, command) else "inner of a machine"
+
+
+def _for_one_machine(port: Port, command: Command) -> bool:
+    """Tell whether all that a command prints goes into variables that mean nothing on another machine."""
+    lines, text = content_lines(port), port.script.text
+    made = re.search(r"(\w+)=[\"`$(]+\s*$", text[: command.start])
+    reads = [ref.line for ref in port.script.shell.refs if made and ref.name == made[1]]
+    alone = re.compile(rf"\s*(export +)?({WORDS['of one machine alone']})=")
+    return bool(reads) and all(alone.match(lines.get(line, "")) for line in reads)
 
 
 def port_rest(port: Port, known: set[int]) -> Iterator[Judged]:

@@ -57,7 +57,19 @@ def _judge(port: Port, directive: Directive) -> Verdict:
     if known := WORDS["of one machine"].get(subject):
         plain = re.fullmatch(known, directive.value or "", re.DOTALL)
         return port.says("of one machine" if plain else "nodes there", text=directive.text)
-    return port.says("unknown directive", text=directive.text)
+    return _unknown(port, directive)
+
+
+def _unknown(port: Port, directive: Directive) -> Verdict:
+    return port.says("gpus" if asks_for_gpus(port, directive) else "unknown directive", text=directive.text)
+
+
+def asks_for_gpus(port: Port, directive: Directive) -> bool:
+    """Tell whether a directive requests GPUs, or names some in a way of which no number is read."""
+    subject = port.words.options.get(directive.name)
+    known = subject in _HANDLERS or subject in WORDS["of one machine"] or not directive.known
+    named = re.search(WORDS["speaks of GPUs"], directive.text) and port.source_sizes.gpus is None
+    return "gpu" in directive.name or bool(named and not known)
 
 
 def _constraint(port: Port, directive: Directive) -> Verdict:

@@ -44,7 +44,7 @@ from hpclaunch.port.port_directives import port_directives
 from hpclaunch.port.port_state import Port, gpus_of, number, numbers_asked
 from hpclaunch.port.port_variables import to_fill_in
 from hpclaunch.port.ported_command import FILL_IN, PortedCommand
-from hpclaunch.port.result_check import open_points, read_by_programs
+from hpclaunch.port.result_check import lines_by_index, open_points, read_by_programs
 from hpclaunch.scheduler.directive_reader import DirectiveReader, Fact, RequestedResources, whole_number
 from hpclaunch.scheduler.directive_readers import READERS, SUBMIT_COMMANDS, reader_by_variables
 from hpclaunch.scheduler.job_header import PLAIN_WORD
@@ -356,7 +356,8 @@ def _open_lines(port: Port, judged: Sequence[Judged]) -> dict[str, list[int]]:
 
 def _settings(port: Port, found: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Return the keys of the job file in its order, and what is to do about those that the target lacks."""
-    to_fill, to_set = to_fill_in(found.get("fill_in", ()))
+    by_index = lines_by_index(port) if "array" in found else []
+    to_fill, to_set = to_fill_in(found.get("fill_in", ()), by_index, found.get("array", ""))
     found = {**found, "env": {**to_fill, **found.get("env", {})}}
     found |= own_modules(port, found)
     image, binds = found.get("container"), found.get("container_bind", ())
@@ -364,11 +365,19 @@ def _settings(port: Port, found: dict[str, Any]) -> tuple[dict[str, Any], list[s
     left = ("container", "container_bind") if to_do or not image else ()
     keys = [key for key in JobSettings.__struct_fields__ if key not in left]
     settings = {key: found[key] for key in keys if found.get(key) not in (None, (), {})}
+    to_do += _image(port, settings.get("container"))
     if not port.same_machine:
-        if FILL_IN not in settings.get("container", FILL_IN):
-            to_do.append(f"container: {image} has to be on {port.here}, built for its processors and GPUs")
         to_do += [task("bind", bind=bind, here=port.here) for bind in settings.get("container_bind", ())]
     return settings, [*to_set, *to_do, *_software(port, found)]
+
+
+def _image(port: Port, image: str | None) -> list[str]:
+    """Return what is to do about the image of the job's container."""
+    if image is None or (port.same_machine and FILL_IN not in image):
+        return []
+    arch = port.target.node.cpu_arch if port.target.node else None
+    case = "image unread" if FILL_IN in image else "image here"
+    return [task(case, image=image, here=port.here, kind=f" ({arch})" if arch else "")]
 
 
 def _software(port: Port, found: Mapping[str, Any]) -> Iterator[str]:

@@ -125,8 +125,13 @@ def fill_in(port: Port, name: str, lines: Sequence[int]) -> Verdict:
     )
 
 
-def to_fill_in(filled: Iterable[tuple[str, int]]) -> tuple[dict[str, str], list[str]]:
-    """Return the variables that the user fills in, and the task for each; ``filled``: name and line."""
+def to_fill_in(
+    filled: Iterable[tuple[str, int]], by_index: Collection[int], array: str
+) -> tuple[dict[str, str], list[str]]:
+    """Return the variables that the user fills in, and the task for each.
+
+    ``filled``: name and line; ``by_index``: the lines that read the index of the array.
+    """
     lines: dict[str, list[int]] = {}
     for name, line in filled:
         lines.setdefault(name, []).append(line)
@@ -135,8 +140,10 @@ def to_fill_in(filled: Iterable[tuple[str, int]]) -> tuple[dict[str, str], list[
     to_do = []
     for name, value in env.items():
         case = "word to fill in" if name.startswith(FILL_IN) else "value to fill in"
+        case = "value by the index" if {*by_index}.intersection(lines[name]) else case
         case = "value of one shell" if name in shells else case
-        to_do.append(task(case, name=name, value=value, at=at_lines(lines[name]), own=shells.get(name)))
+        texts = {"name": name, "value": value, "at": at_lines(lines[name]), "own": shells.get(name)}
+        to_do.append(task(case, array=array, **texts))
     return env, to_do
 
 

@@ -263,8 +263,6 @@ def _without_container(found: PortedCommand, target: str) -> PortedCommand:
         name = text or None if runtime.start == "exec" else image_name(text)
         unread = name is None or unusable(Environment(container=JobContainer(image=name)))
         found = found.but(image=f"{FILL_IN}_IMAGE.sif" if unread else name)
-        if unread:
-            found = found.but(to_do=task("image unread", image=found.image, here=target))
     found = found.but(
         words=found.words[at:], said=f"in a container with the binds and the GPU option of {target}"
     )

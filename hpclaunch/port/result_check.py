@@ -13,9 +13,9 @@ from hpclaunch.lint.launch_lines import LAUNCHERS
 from hpclaunch.plan.request_rules import array_indices
 from hpclaunch.port.foreign_values import ARGUMENT, WORDS, Value, adds_in_block, option_pairs, texts_of
 from hpclaunch.port.job_sizes import fit_queue, usable_cores
-from hpclaunch.port.line_report import Judged, at_lines, task, undecided
+from hpclaunch.port.line_report import Judged, all_set, at_lines, task, undecided
 from hpclaunch.port.port_body import content_lines, leaves, names_in_launch, used_names
-from hpclaunch.port.port_directives import least_memory, words_of_nodes
+from hpclaunch.port.port_directives import asks_for_gpus, least_memory, words_of_nodes
 from hpclaunch.port.port_state import Port, gpus_of, number, numbers_asked
 from hpclaunch.port.port_variables import fits, is_other_size
 from hpclaunch.port.ported_command import FILL_IN
@@ -27,8 +27,9 @@ def open_points(port: Port, settings: Mapping[str, Any], judged: Sequence[Judged
     for check in (_gpus, _added, _nodes, _counts, _starters, _home, _arguments, _script_file, _unread_sizes):
         yield from check(port)
     yield from _cores(port)
-    for check_all in (_other_sizes, _defaults, _index, _folders, _foreign_words):
+    for check_all in (_other_sizes, _defaults, _folders, _foreign_words):
         yield from check_all(port, settings)
+    yield from _index(port, settings, judged)
     yield from _outputs(port, {line for lines in undecided(judged).values() for line in lines})
 
 
@@ -308,13 +309,19 @@ def _starters(port: Port) -> Iterator[str]:
             yield task("names a launcher", name=name, value=value, line=port.launch_line, here=port.here)
 
 
-def _index(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
-    """Yield that a job without an array reads an index."""
-    lines = _reading(port, port.names_of("array index"))
+def lines_by_index(port: Port) -> list[int]:
+    """Return the lines that read the index of an array."""
+    return _reading(port, port.names_of("array index"))
+
+
+def _index(port: Port, settings: Mapping[str, Any], judged: Sequence[Judged]) -> Iterator[str]:
+    """Yield that a job without an array reads an index, or that values which follow from it are filled in."""
+    lines = lines_by_index(port)
     read = "$HPCLAUNCH_ARRAY_INDEX" in str(settings["command"]).replace("{", "")
     if lines and read and "array" not in settings:
         yield f"array: line {format_cpu_list(lines)} reads an index, and no line requests an array: set array"
-    if lines and FILL_IN in str(settings.get("env")):
+    named = {line for _, line in all_set(judged).get("fill_in", ())} if "array" in settings else set()
+    if not named.intersection(lines) and lines and FILL_IN in str(settings.get("env")):
         yield task("by the index", at=at_lines(lines), array=settings.get("array", "to request"))
 
 
@@ -324,7 +331,7 @@ def _gpus(port: Port) -> Iterator[str]:
     per_node, source = port.sizes.tasks_per_node, port.source_sizes
     hint = re.compile(WORDS["speaks of GPUs"])
     hints = [n for n, line in content_lines(port).items() if hint.search(line.partition("# ")[0])]
-    asked = any(re.search("gpu|nvidia", one.name) for one in port.script.active_directives)  # has a task
+    asked = any(asks_for_gpus(port, one) for one in port.script.active_directives)  # which has a task
     if gpus and per_node and per_node > gpus:
         if source.gpus is None and (hints or not _of_cores(port)):
             yield task("shared GPUs, unsaid", per_node=per_node, gpus=gpus)

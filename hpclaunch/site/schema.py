@@ -225,6 +225,9 @@ class SiteNic(_Strict, frozen=True, kw_only=True):
     numa: NonNegativeInt | None = None
 
 
+_CPUS = {"Grace": "aarch64", "POWER": "ppc64le"}
+
+
 class Node(_Cited, frozen=True, kw_only=True):
     """The hardware of one compute node."""
 
@@ -249,6 +252,11 @@ class Node(_Cited, frozen=True, kw_only=True):
     local_scratch: str | None = None
     count: PositiveInt | None = None
     note: str | None = None
+
+    @property
+    def cpu_arch(self) -> str | None:
+        """The kind of its processors, as ``uname -m`` names it; None: x86_64, or it is not known."""
+        return next((name for word, name in _CPUS.items() if word in self.cpu_model), None)
 
 
 class FrameworkCores(_Cited, frozen=True, kw_only=True):

@@ -27,8 +27,6 @@ from hpclaunch.software.known_pairs import compatible, cuda_addresses, first_cud
 from hpclaunch.software.script_lines import double_quote
 from hpclaunch.software.software_lines import environment_lines
 
-_CPUS = {"Grace": "aarch64", "POWER": "ppc64le"}
-
 
 class NoWayError(Exception):
     """Why software cannot be had in some way; the plan says so."""
@@ -128,8 +126,7 @@ def _template(text: str) -> Any:
 
 def head(profile: SiteProfile) -> tuple[Line, ...]:
     """Return the check that the script runs on the kind of CPU that the jobs have."""
-    model = profile.node.cpu_model if profile.node else ""
-    cpu = next((name for word, name in _CPUS.items() if word in model), None)
+    cpu = profile.node.cpu_arch if profile.node else None
     return part("head", cpu=cpu) if cpu else ()
 
 

@@ -22,10 +22,11 @@ from hpclaunch.site.yaml_tree import parse_tree
 from tests.profiles import shipped
 
 DATA = Path(__file__).parent.parent / "data" / "lint"
-# In csh, Perl or Python, or empty: such a text is not a script that is read; or it only submits others.
+# In csh, Perl or Python, empty, or without a program: such a text is not read; or it only submits others.
 NOT_READ = re.compile(
     r"language-not-read\.(near-tcsh|perl|python)|no-directives\.empty|.*\.near-(file-of-)?csh"
     r"|option-value-refused\.(near-)?of-sbatch|directive-ignored\.near-here-document"
+    r"|nothing-started\.near-path-of-data"
 )
 SCRIPTS = [path for path in sorted(DATA.glob("*.sh")) if not NOT_READ.match(path.stem)]
 

@@ -234,7 +234,12 @@ def test_an_image_that_only_the_run_knows_is_to_be_filled_in() -> None:
     found = port(HEAD + "srun shifter --image=$(cat image) python train.py\n", to="olivia")
     assert found.settings["container"] == "FILL_IN_IMAGE.sif"
     said = "container: FILL_IN_IMAGE.sif: the script's image is known at run time only: name one that is on"
-    assert f"{said} olivia, built for its processors and GPUs" in found.to_do
+    assert f"{said} olivia, built for its processors (aarch64) and GPUs" in found.to_do
+    assert "FILL_IN_IMAGE" not in str([text for text in found.to_do if said not in text])
+    found = port(HEAD + "srun singularity run my.sif --all\n", to="isambard-ai")
+    said = "container: my.sif has to be on isambard-ai, built for its processors (aarch64) and GPUs"
+    assert said in found.to_do
+    assert "aarch64" not in str(port(HEAD + "srun singularity run my.sif --all\n", to="polaris").to_do)
 
 
 def test_a_container_runs_with_the_binds_of_the_target() -> None:

@@ -171,9 +171,13 @@ def test_options_that_start_processes_are_named_in_one_line(words: str, names: s
 def test_gpus_of_a_directive_that_is_not_read_are_named_once() -> None:
     head = "#!/bin/bash\n#$ -l nvidia_v100\n#$ -l h_rt=1:0:0\nmodule load pytorch-cuda\n"
     said = to_do("python a.py", head=head)
-    assert "line 2: -l nvidia_v100: port does not know" in said
+    assert said.count("GPUs: -l nvidia_v100: how many per node is not known: set gpus_per_task") == 1
     assert "speak of some" not in said
+    assert "port does not know" not in said
     assert "GPUs: line 4 speak of some" in to_do("python a.py", head=head.replace("nvidia_v100", "h_vmem=4G"))
+    other = to_do("python a.py", head=head.replace("nvidia_v100", "bigmem"))
+    assert "GPUs: line 4 speak of some" in other
+    assert "line 2: -l bigmem: port does not know" in other
 
 
 @in_one_test(
@@ -184,6 +188,21 @@ def test_a_variable_of_a_network_that_no_profile_has_is_nothing_to_do(name: str,
     said = to_do(f'X=$(cat x)\nif [ "$?" = 0 ]; then\n  export {name}=$X\nfi\nsrun ./a')
     assert ("name in env what the program itself needs" in said) == named
     assert ("line 4: a condition" in said) == named
+
+
+@in_one_test(
+    "body, named",
+    [
+        ("X=$(./max)\nexport PSM_SHAREDCONTEXTS_MAX=$X", False),
+        ("X=`./max`\nexport PSM_SHAREDCONTEXTS_MAX=$X GLOO_SOCKET_IFNAME=$X", False),
+        ("X=$(./max)\nexport PSM_SHAREDCONTEXTS_MAX=$X\nexport MAX=$X", True),
+        ("X=$(./max)\nexport PSM_SHAREDCONTEXTS_MAX=3", True),  # that nothing reads it says nothing
+        ("X=$(./max | tail -n 1)\necho $X", True),
+        ("X=$(mv a b)\nexport PSM_SHAREDCONTEXTS_MAX=$X", True),
+    ],
+)
+def test_what_computes_a_variable_of_one_machine_alone_is_nothing_to_do(body: str, named: bool) -> None:
+    assert ("line 3: it runs " in to_do(f"{body}\nsrun ./a")) == named
 
 
 def test_the_lines_of_a_word_that_the_run_computes_are_those_of_its_task() -> None:

@@ -117,7 +117,15 @@ def test_what_stays_and_may_be_wrong_here_is_named(line: str, to: str, said: str
 def test_a_value_that_follows_from_the_index_is_not_filled_in_once() -> None:
     """One text in env would be the same for all jobs of the array."""
     body = '#SBATCH --array=1-3\nF=$(sed -n "${SLURM_ARRAY_TASK_ID}p" files)\nsrun ./a $F'
-    assert "env: FILL_IN values are the same in all jobs of the array 1-3" in to_do(body)
+    said = "one value is the same in all jobs of the array 1-3: compute it from HPCLAUNCH_ARRAY_INDEX"
+    assert to_do(body).count("HPCLAUNCH_ARRAY_INDEX") == 1
+    needs = "env F: FILL_IN_F: the command needs it (line 4), and it follows from the index"
+    assert f"{needs}: {said}" in to_do(body)
+    assert said not in to_do(body.replace("#SBATCH --array=1-3\n", ""))
+    # What the value is made of is named by its line alone.
+    far = to_do("#SBATCH --array=1-3\nI=$SLURM_ARRAY_TASK_ID\n./prepare $I\nsrun ./a $F")
+    assert "env: FILL_IN values are the same in all jobs of the array 1-3" in far
+    assert "env F: FILL_IN_F: the command needs it (line 6), and its value is not in the script" in far
     assert "are the same" not in to_do("#SBATCH --array=1-3\nsrun ./a $SLURM_ARRAY_TASK_ID")
 
 

@@ -5,9 +5,7 @@ import shlex
 from collections.abc import Iterator
 from math import inf
 
-from hpclaunch.amounts import counted
 from hpclaunch.lint.batch_script import Script
-from hpclaunch.lint.bind_lists import launch_ranks_per_node
 from hpclaunch.lint.known_variables import TABLE
 from hpclaunch.lint.launch_lines import Launch, Option
 from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
@@ -20,7 +18,6 @@ _MOST_PORT = 65535
 _LOGIN_SHELL = re.compile(r"\S*/(ba|z|k)?sh (-\w*l|--login)")  # it sets PATH itself, by /etc/profile
 _FEWEST_GPUS = 4
 """The GPUs of a usual node; a job with fewer leaves some to other jobs."""
-_BY_LOCAL_RANK = re.compile(r"[A-Z]+_VISIBLE_DEVICES=[\"']?(\\?)\$\{?(?:SLURM_LOCALID|LOCAL_RANK)\b")
 _PORTS = {"master-port": r"(\d{2,5})", "rdzv-endpoint": r".*:(\d{2,5})"}
 """Option of torchrun -> the form of a value with a port."""
 
@@ -117,25 +114,6 @@ def _is_own_line(script: Script, command: Command) -> bool:
     before = script.text[script.text.rfind("\n", 0, command.start) + 1 : command.start]
     first = not before.strip() and command.before in ("", "\n")
     return first and not (command.assignments or command.depth or command.block)
-
-
-@rule("gpu-number-of-node")
-def gpu_number_of_node(context: Context) -> Iterator[Violation]:
-    for launch in context.script.launches:
-        gpus = _hidden_gpus(context, launch)
-        for text, line, plain in launch.texts_for_ranks() if gpus else ():
-            found = _BY_LOCAL_RANK.search(text)
-            if found and (plain or found[1]):
-                message = f"{found[0]}: each rank sees {counted(gpus, 'GPU')}, counted from 0"
-                yield Violation(line + text.count("\n", 0, found.start()), message)
-
-
-def _hidden_gpus(context: Context, launch: Launch) -> int:
-    """Return the GPUs of each rank where Slurm hides those of the node's other ranks from it, else 0."""
-    given = context.requested.gpus_per_task
-    gpus = context.script.number(launch, "gpus-per-task") or (given.value if given else 0)
-    hidden = launch.launcher == "srun" and not launch.option("gpu-bind")
-    return gpus if hidden and gpus < (launch_ranks_per_node(context, launch) or 1) else 0
 
 
 @rule("master-port-too-high")

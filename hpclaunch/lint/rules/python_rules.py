@@ -2,11 +2,14 @@
 
 import ast
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from operator import attrgetter
 from typing import Any
 
 from hpclaunch.amounts import counted
-from hpclaunch.lint.bind_lists import ranks_of
+from hpclaunch.lint.bind_lists import launch_ranks_per_node, ranks_of
 from hpclaunch.lint.known_variables import TABLE
 from hpclaunch.lint.launch_lines import Launch, python_files
 from hpclaunch.lint.lint_rule import Context, Severity, Violation, rule
@@ -17,6 +20,7 @@ from hpclaunch.scheduler.directive_reader import RequestedResources, last_direct
 _CALLBACKS: dict[str, dict[str, Any]] = TABLE["callbacks"]
 """Callback of Horovod 0.28 -> ``names`` of its arguments, in order, and how many are ``required``."""
 
+_BY_LOCAL_RANK: dict[str, str] = TABLE["gpu_by_local_rank"]
 _IMPORTS_LIGHTNING = re.compile(r"(?m)^\s*(import|from) (pytorch_lightning|lightning)\b")
 _INTERACTIVE = ("bash", "interactive")
 """Names of jobs in which Lightning does not look at Slurm."""
@@ -31,6 +35,81 @@ def horovod_callback_arguments(context: Context) -> Iterator[Violation]:
             line = source.encode().split(b"\n")[call.lineno - 1]
             column = len(line[: call.col_offset].decode(errors="replace")) + 1  # ast counts bytes
             yield Violation(call.lineno, message, file=name, column=column)
+
+
+@rule("gpu-number-of-node")
+def gpu_number_of_node(context: Context) -> Iterator[Violation]:
+    for launch in context.script.launches:
+        if gpus := _hidden_gpus(context, launch):
+            sees = f"each rank sees {counted(gpus, 'GPU')}, counted from 0"
+            yield from _in_texts(launch, sees)
+            yield from _in_python(context, launch, sees)
+
+
+def _in_texts(launch: Launch, sees: str) -> Iterator[Violation]:
+    """Report GPUs by the rank's number on its node in what the shell of each rank reads."""
+    for text, line, plain in launch.texts_for_ranks():
+        found = re.search(_BY_LOCAL_RANK["shell"], text)
+        if found and (plain or found[1]):
+            yield Violation(line + text.count("\n", 0, found.start()), f"{found[0]}: {sees}")
+
+
+def _in_python(context: Context, launch: Launch, sees: str) -> Iterator[Violation]:
+    """Report the first GPU by the rank's number on its node in each text of Python that is launched."""
+    given = any(re.search(_BY_LOCAL_RANK["given"], text) for text, _, _ in launch.texts_for_ranks())
+    names = "(SLURM_LOCALID|LOCAL_RANK)" if given else "SLURM_LOCALID"
+    severity: Severity | None = "error" if launch_ranks_per_node(context, launch) else None
+    for name, source, line in _texts_of_python(context, launch):
+        chosen = re.search(_BY_LOCAL_RANK["chosen"], context.script.text + source)
+        for call in [] if chosen else _by_local_rank(source, names)[:1]:
+            message = f"{ast.unparse(call)[:80]}: {sees}"
+            yield Violation(line + call.lineno, message, severity=severity, file=name)
+
+
+def _texts_of_python(context: Context, launch: Launch) -> Iterator[tuple[str | None, str, int]]:
+    """Yield file, text and the line before it, of each Python file that is launched, and of ``-c TEXT``."""
+    yield from ((name, source, 0) for name, source in _launched(context, [launch]))
+    for words in (launch.program, *(one.words for one in launch.command.inner)):
+        texts = (word for before, word in pairwise(words) if before.raw == "-c")
+        yield from ((None, word.text or "", word.line - 1) for word in texts)
+
+
+def _hidden_gpus(context: Context, launch: Launch) -> int:
+    """Return the GPUs of each rank where Slurm hides those of the node's other ranks from it, else 0."""
+    script, job, bound = context.script, context.requested, _bound_gpus(context, launch)
+    given = script.number(launch, "gpus-per-task") or (job.gpus_per_task.value if job.gpus_per_task else 0)
+    gpus = given if bound is None else bound
+    ranks = launch_ranks_per_node(context, launch) or (1 if job.node_count else job.all_tasks)
+    hidden = launch.launcher == "srun" and gpus < ranks
+    return gpus if hidden and not worker_run(script, launch) else 0
+
+
+def _bound_gpus(context: Context, launch: Launch) -> int | None:
+    """Return the GPUs that --gpu-bind leaves each rank, 0 where that is not known; None: it is not given."""
+    of_job = last_directive(context.directives, "gpu-bind")
+    own = launch.option("gpu-bind")
+    text = context.script.value(own).text if own else of_job and of_job.value
+    bound = re.fullmatch(r"(?:v(?:erbose)?,)?(?:single:\d+|per_task:(\d+))", text or "")
+    return int(bound[1] or 1) if bound else 0 if own or of_job else None
+
+
+def _by_local_rank(source: str, names: str) -> list[ast.Call]:
+    """Return the calls that take the rank's number on its node for that of a GPU, in order."""
+    nodes, number = [*ast.walk(parsed_program(source))], _BY_LOCAL_RANK["variable"].replace("NAMES", names)
+    made = defaultdict[str, list[str]](list)
+    for one in (each for each in nodes if isinstance(each, ast.Assign)):
+        made[ast.unparse(one.targets[0])].append(ast.unparse(one.value))
+    for name, values in [*made.items()] * 2:  # twice: of a name that a later one is made of
+        if all(map(_form("python", number).fullmatch, values)):
+            number += f"|{re.escape(name)}"
+    calls = sorted((one for one in nodes if isinstance(one, ast.Call)), key=attrgetter("lineno"))
+    return [one for one in calls if _form("calls", number).fullmatch(ast.unparse(one))]
+
+
+def _form(name: str, number: str) -> re.Pattern[str]:
+    """Return a form of Python; ``number``: that of the rank's number on its node."""
+    whole = _BY_LOCAL_RANK[name].replace("DEVICE", _BY_LOCAL_RANK["python"])
+    return re.compile(whole.replace("NUMBER", number))
 
 
 @rule("gpus-without-rank")
@@ -74,7 +153,7 @@ def lightning_tasks(context: Context) -> Iterator[Violation]:
     if not counted or (named is not None and named.value in _INTERACTIVE):
         return
     for launch in context.script.launches:
-        own = launch.option("ntasks", "n", "ntasks-per-node") or worker_run(context.script, launch)
+        own = launch.option("ntasks", "n", "ntasks-per-node", "nodes") or worker_run(context.script, launch)
         sees_tasks = launch.launcher in ("python", "srun") and not own
         options = _of_lightning(context, launch) if sees_tasks else None
         if options is not None and (wrong := _tasks_of_lightning(context.requested, options)):
@@ -90,21 +169,43 @@ def _of_lightning(context: Context, launch: Launch) -> str | None:
         return words
     source = "\n".join(text for _, text in _launched(context, [launch]))
     uses = _IMPORTS_LIGHTNING.search(source) and re.search(r"\b(Trainer|Fabric)\(", source)
-    return words if uses and not re.search(r"Environment\(|plugins=", source) else None
+    own = re.search(r"Environment\(|plugins=|spawn|notebook|fork", source)
+    return f"{_of_trainer(source)} {words}" if uses and not own else None
+
+
+def _of_trainer(source: str) -> str:
+    """Return devices and nodes of the Trainer in a program as options; empty where they are not known."""
+    calls = [one for one in _calls(source) if re.search(r"\b(Trainer|Fabric)$", ast.unparse(one.func))]
+    given = {one.arg: ast.unparse(one.value).strip("'") for call in calls for one in call.keywords}
+    sure = len(calls) == 1 and "devices" in given and None not in given
+    return f"--devices={given['devices']} --num_nodes={given.get('num_nodes', 1)}" if sure else ""
 
 
 def _tasks_of_lightning(requested: RequestedResources, options: str) -> tuple[str, str, Severity] | None:
     """Return what is wrong with the tasks, the remedy and its severity; None: nothing, or not known."""
-    given = re.search(r"--(?:trainer\.)?(?:devices|gpus)[= ](\d{1,3})(?= |$)", options)
-    devices, each, tasks = int(given[1]) if given else 0, requested.tasks_per_node, requested.tasks
+    given = re.findall(r"--(?:trainer\.)?(devices|gpus|num_nodes)[= ](\d{1,3})(?= )", f"{options} ")
+    found = {name.replace("gpus", "devices"): int(number) for name, number in reversed(given)}
+    each, tasks = requested.tasks_per_node, requested.tasks
+    devices = found.get("devices", each.value if each else 0)
     remedy = f"write --ntasks-per-node={devices or 'N'}, and srun before the program"
-    if each:
-        message = f"Lightning ends at once: {devices} devices, and {each.text}"
-        return (message, remedy, "error") if devices not in (0, each.value) else None
-    if tasks and tasks.value > 1:
-        return f"Lightning ends at once: {tasks.text} without --ntasks-per-node", remedy, "error"
+    if wrong := _refused_by_lightning(requested, devices, found.get("num_nodes")):
+        return f"Lightning ends at once: {wrong}", remedy, "error"
     message = f"Lightning trains on one of {devices} devices, with a part of the data: {tasks and tasks.text}"
-    return (message, remedy, "warning") if devices > 1 else None
+    return (message, remedy, "warning") if devices > 1 and tasks and tasks.value == 1 else None
+
+
+def _refused_by_lightning(requested: RequestedResources, devices: int, nodes: int | None) -> str:
+    """Return which numbers Lightning refuses; empty: none. One device alone needs no others."""
+    each, tasks, job = requested.tasks_per_node, requested.tasks, requested.node_count
+    if each is None:
+        return f"{tasks.text} without --ntasks-per-node" if tasks and tasks.value > 1 else ""
+    if devices not in (1, each.value):
+        return f"{devices} devices, and {each.text}"
+    return (
+        f"num_nodes={nodes}, and the job has {job}"
+        if devices > 1 and nodes and job not in (None, nodes)
+        else ""
+    )
 
 
 @rule("data-parallel")
@@ -119,8 +220,13 @@ def data_parallel(context: Context) -> Iterator[Violation]:
             yield Violation(line, "DataParallel works in one process", file=name, column=column)
 
 
+def _calls(source: str) -> list[ast.Call]:
+    """Return the calls in a program."""
+    return [one for one in ast.walk(parsed_program(source)) if isinstance(one, ast.Call)]
+
+
 def _wrong_calls(source: str) -> Iterator[tuple[ast.Call, str]]:
-    for call in (node for node in ast.walk(parsed_program(source)) if isinstance(node, ast.Call)):
+    for call in _calls(source):
         called = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
         row = _CALLBACKS.get(called)
         if row and (message := _mistake(call, row["names"].split(), row["required"])):

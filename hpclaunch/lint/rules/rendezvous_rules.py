@@ -161,7 +161,9 @@ def _starts_several(context: Context, run: WorkerRun) -> bool:
     """Tell whether each start surely has several workers."""
     if run.given(*run.row.workers) is None and run.row is not ACCELERATE:
         return run.row is DEEPSPEED and not run.options.keys() & {"include", "hostfile", "H"}
-    return run.given(*run.row.workers) in ("gpu", "auto") or (_workers(context, run) or 1) > 1
+    # accelerate refuses --multi_gpu with fewer than two processes (commands/launch.py of 0.20 to 1.12)
+    all_gpus = "multi-gpu" in run.options and not run.options.keys() & {"config-file", "num-processes"}
+    return all_gpus or run.given(*run.row.workers) in ("gpu", "auto") or (_workers(context, run) or 1) > 1
 
 
 def _workers(context: Context, run: WorkerRun) -> int | None:

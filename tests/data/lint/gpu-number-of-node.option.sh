@@ -1,0 +1,6 @@
+#!/bin/bash
+#SBATCH --nodes=2 --ntasks-per-node=4 --gpus-per-task=1 --cpus-per-task=8 --time=10
+export SRUN_CPUS_PER_TASK=8
+srun bash -c './app --gpu $SLURM_LOCALID'
+# site: unknown
+# expect: 4 gpu-number-of-node

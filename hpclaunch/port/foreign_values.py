@@ -16,8 +16,8 @@ from hpclaunch.lint.shell_variables import MAX_CHARS
 from hpclaunch.package_data import package_table
 from hpclaunch.scheduler.directive_reader import DirectiveReader, Fact
 from hpclaunch.shell.arithmetic import bounds
-from hpclaunch.shell.shell_reader import words_in_braces
-from hpclaunch.shell.shell_syntax import Assignment, Part, Word, text_part, variable_name
+from hpclaunch.shell.shell_reader import read_shell, words_in_braces
+from hpclaunch.shell.shell_syntax import Assignment, Part, Word, text_part, variable_name, without_beginning
 
 _MOST_STEPS = 400
 IFS = " \t\n"
@@ -312,12 +312,22 @@ class Values:
         text = self._arithmetic(index[1:-1], offset)
         items = [item.plain or "" for item in self._array(part.text, offset) or []]
         if not text or not items or any(item.split() != [item] for item in items):
-            return None
+            return self._keyed(part, offset)
         number = _computed(text).plain
         if number is None:
             return Value(None, f'$(items=({shlex.join(items)}); echo "${{items[{text}]}}")')
         found = items[int(number)] if int(number) < len(items) else ""
         return Value(found, _in_quotes(found))
+
+    def _keyed(self, part: Part, offset: int) -> Value | None:
+        """Return ``${NAME[KEY]}`` of an array whose items name their keys; None: not known."""
+        if self.around and part.text not in self.script.variables.assignments:
+            return self.around[0]._keyed(part, self.around[1])
+        live = self._live(part.text, offset)
+        items = _by_keys(live[0]) if len(live) == 1 else {}
+        index = read_shell(f": {part.operator[1:-1]}").commands[0].words[1:]
+        key = self._word(index[0], offset).plain if len(index) == 1 else None
+        return self._word(items[key], items[key].start) if key in items else None
 
     def _arithmetic(self, text: str, offset: int) -> str | None:
         """Return arithmetic with numbers, and for the index of an array the target's, in place of names."""
@@ -360,6 +370,19 @@ class Values:
         sources = [name for name, fact in self.words.variables.items() if fact in ("node list", "node file")]
         names_one = any(re.search(rf"\$\{{?{name}\b", inside) for name in sources)
         return names_one and re.search(r"\bhead\b|\bsed -n '?1p", inside) is not None
+
+
+def _by_keys(made: Assignment | None) -> dict[str | None, Word]:
+    """Return the items of an array by the keys that all of them name: ``([a]=1 [b]=2)``; empty: not so."""
+    found: dict[str | None, Word] = {}
+    if made is None or made.append:
+        return found
+    for one in made.items or ():
+        key = re.match(r"\[([^]$]+)\]=", one.visible)
+        if key is None:
+            return {}
+        found[key[1]] = replace(one, start=made.read_at, parts=without_beginning(one.parts, key.end()))
+    return found
 
 
 def _filled(text: str, texts: Mapping[str, str]) -> str:

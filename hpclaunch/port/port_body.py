@@ -18,7 +18,7 @@ from hpclaunch.port.port_directives import binding_verdict
 from hpclaunch.port.port_state import Port, decided
 from hpclaunch.port.port_variables import fill_in, group_of, port_variable
 from hpclaunch.port.ported_command import inner_launcher
-from hpclaunch.scheduler.directive_readers import SUBMIT_COMMANDS, is_directive_like
+from hpclaunch.scheduler.directive_readers import SUBMIT_COMMANDS
 from hpclaunch.shell.shell_reader import DECLARING
 from hpclaunch.shell.shell_syntax import Assignment, Command, Word, assignment_in, is_assignment
 from hpclaunch.site.schema import Environment
@@ -81,7 +81,7 @@ def _inner_case(port: Port, command: Command) -> str:
 
 def _for_one_machine(port: Port, command: Command) -> bool:
     """Tell whether all that a command prints goes into variables that mean nothing on another machine."""
-    lines, text = content_lines(port), port.script.text
+    lines, text = port.content_lines, port.script.text
     made = re.search(r"(\w+)=[\"`$(]+\s*$", text[: command.start])
     reads = [ref.line for ref in port.script.shell.refs if made and ref.name == made[1]]
     alone = re.compile(rf"\s*(export +)?({WORDS['of one machine alone']})=")
@@ -90,7 +90,7 @@ def _for_one_machine(port: Port, command: Command) -> bool:
 
 def port_rest(port: Port, known: set[int]) -> Iterator[Judged]:
     """Judge the lines that nothing is known of: the shebang, and words such as ``fi`` and ``done``."""
-    for number, line in content_lines(port).items():
+    for number, line in port.content_lines.items():
         if number in known:
             continue
         if number == 1 and line.startswith("#!"):
@@ -114,20 +114,6 @@ def _first_line(port: Port, line: str) -> Verdict:
     bare = login and not port.scheduler.hands_on_environment
     case = "no login shell" if bare else "login shell" if login else "shebang"
     return port.says(case, first=here, title=port.scheduler.title)
-
-
-def content_lines(port: Port) -> dict[int, str]:
-    """Return the lines that are not only a comment: number -> text."""
-    script = port.script
-    found = {}
-    unread = {number for number, _ in script.unread}
-    for number, line in enumerate(script.text.split("\n"), 1):
-        bare = line.strip()
-        comment = bare.startswith("#") and not is_directive_like(line) and number not in script.text_lines
-        comment = comment and number not in unread and not (number == 1 and bare.startswith("#!"))
-        if bare and not comment:
-            found[number] = line.rstrip("\r")
-    return found
 
 
 def _judge(port: Port, command: Command, own: dict[int, str]) -> Iterator[Judged]:
@@ -174,9 +160,13 @@ def _conda_init(port: Port, command: Command) -> Verdict:
 
 def _is_behind(port: Port, command: Command) -> bool:
     """Tell whether a command sets variables when the launch is over."""
+    return (not command.words or command.name in DECLARING) and _is_over(port, command)
+
+
+def _is_over(port: Port, command: Command) -> bool:
+    """Tell whether the launch is over when a command runs."""
     main = port.launch.command if port.launch else None
-    sets = not command.words or command.name in DECLARING
-    return sets and main is not None and not (main.block or main.function) and command.start >= main.end
+    return main is not None and not (main.block or main.function) and command.start >= main.end
 
 
 def _assignments(port: Port, command: Command) -> Iterator[Judged]:
@@ -198,9 +188,13 @@ def _assignments(port: Port, command: Command) -> Iterator[Judged]:
 
 def _program_variable(port: Port, name: str, value: Value) -> Verdict:
     """Return the verdict on an exported variable; one that holds a launch is not the program's."""
+    return _holds_launcher(port, name, value) or port_variable(port, name, value)
+
+
+def _holds_launcher(port: Port, name: str, value: Value) -> Verdict | None:
     inner = inner_launcher(tuple(value.text.split()))[0] if group_of(name) is None else None
     if inner is None or not (inner.options or inner.program):  # the path of a folder named deepspeed
-        return port_variable(port, name, value)
+        return None
     text = port.script.text[port.launch.command.start : port.launch.command.end] if port.launch else ""
     used = name in used_names(port) or re.search(rf"\$\{{?{name}\b", text)
     return port.says(f"holds a launcher{'' if used else ', unused'}", launcher=inner.launcher.name)
@@ -225,13 +219,31 @@ def _assignment(port: Port, one: Assignment, command: Command, *, exported: bool
         return port.says("unused variable")
     if value.known:
         return port.says("script variable")
+    return _unread_value(port, one, value)
+
+
+def _unread_value(port: Port, one: Assignment, value: Value) -> Verdict:
+    """Return the verdict on a variable that the launch uses and whose value is not one text."""
     options, program = names_in_launch(port)
-    unread = program if UNREADABLE in port.command.missing else set()
-    at_run_time = port.written is not None or one.name in options | unread
-    if at_run_time and port.written is None and UNREADABLE in port.command.missing:  # which has it in a word
-        word = port.says("fill in", name=UNREADABLE, value=UNREADABLE)
-        return word.setting(fill_in=((UNREADABLE, one.line),))
-    return port.says("run time value" if at_run_time else "unused variable")
+    words = {UNREADABLE, *value.missing}
+    word = next((name for name in port.command.missing if name in words), "")
+    if not word:
+        return _settled_value(port, one.name, value)
+    if port.written is not None:
+        return port.says("run time value")
+    if one.name not in options | program:
+        return port.says("unused variable")
+    return port.says("fill in", name=word, value=word).setting(fill_in=((word, one.line),))  # which has it
+
+
+def _settled_value(port: Port, name: str, value: Value) -> Verdict:
+    """Return the verdict on such a variable where the command has no word to be filled in."""
+    options, program = names_in_launch(port)
+    if name in program - options:  # an array, of which the command has items
+        return _holds_launcher(port, name, value) or port.says("script variable")
+    at_run_time = port.written is not None or name in options
+    case = "run time value" if at_run_time else "unused variable"
+    return _holds_launcher(port, name, value) or port.says(case)
 
 
 @lru_cache(maxsize=8)  # each assignment asks for them
@@ -327,7 +339,7 @@ def _log_folders(port: Port, maker: Command) -> set[str]:
     """Return the folders of the job's output that no other line names but the one that makes them."""
     outputs = [one for one in port.script.active_directives if port.words.options.get(one.name) == "output"]
     known = {maker.line, *(one.line for one in outputs)}
-    text = "\n".join(line for number, line in content_lines(port).items() if number not in known)
+    text = "\n".join(line for number, line in port.content_lines.items() if number not in known)
     logs = {(one.value or "").rpartition("/")[0] for one in outputs}
     return {log for log in logs if not re.search(rf"\b{re.escape(log.rpartition('/')[2])}\b", text)}
 
@@ -465,6 +477,8 @@ def leaves(port: Port, command: Command) -> bool:
 def _cd(port: Port, command: Command) -> Verdict:
     if not leaves(port, command):
         return port.says("submit folder")
+    if _is_over(port, command):
+        return port.says("folder behind", line=port.launch_line)
     shown = command.words[1].raw if len(command.words) > 1 else "home"
     folder = " ".join(one.plain or "" for one in port.values.words_of(command.words[1:2]))
     known = f" ({folder})" if folder not in ("", shown.strip("\"'")) else ""

@@ -346,7 +346,7 @@ def judge_words(port: Port) -> Iterator[Judged]:
             yield Judged([line if line in lines else launch.line], verdict)
     yield from _variables_of(port, launch)
     for redirect in launch.command.redirects:
-        if redirect.operator != "<":
+        if not redirect.operator.startswith("<"):
             shown = f"{redirect.fd}{redirect.operator}{redirect.target.raw}"
             yield Judged([redirect.line], port.says("log", text=shown))
 

@@ -2,9 +2,8 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from itertools import chain
 from typing import Any
 
 import msgspec
@@ -20,31 +19,19 @@ from hpclaunch.plan.software_choice import ready_software
 from hpclaunch.port import port_launch
 from hpclaunch.port.foreign_values import WORDS, Values
 from hpclaunch.port.job_sizes import SourceSizes, fit_queue, fit_sizes
-from hpclaunch.port.line_report import (
-    KEPT,
-    Judged,
-    LineReport,
-    Verdict,
-    all_set,
-    at_lines,
-    line_report,
-    task,
-    undecided,
-)
+from hpclaunch.port.line_report import KEPT, Judged, LineReport, Verdict, all_set, at_lines, line_report, task
 from hpclaunch.port.port_body import (
-    content_lines,
     last_program,
     modules_behind,
     own_modules,
     port_body,
     port_rest,
-    set_at,
 )
 from hpclaunch.port.port_directives import port_directives
 from hpclaunch.port.port_state import Port, gpus_of, number, numbers_asked
 from hpclaunch.port.port_variables import to_fill_in
 from hpclaunch.port.ported_command import FILL_IN, PortedCommand
-from hpclaunch.port.result_check import lines_by_index, open_points, read_by_programs
+from hpclaunch.port.result_check import lines_by_index, open_lines, open_points, read_by_programs
 from hpclaunch.scheduler.directive_reader import DirectiveReader, Fact, RequestedResources, whole_number
 from hpclaunch.scheduler.directive_readers import READERS, SUBMIT_COMMANDS, reader_by_variables
 from hpclaunch.scheduler.job_header import PLAIN_WORD
@@ -327,31 +314,15 @@ def _put_together(port: Port, settled: Verdict) -> Ported:
     settings, more = _settings(port, all_set(every))
     to_do = dict.fromkeys(text for one in every for text in one.verdict.to_do)
     to_do |= dict.fromkeys([*more, *open_points(port, settings, judged)])
-    carried = {line for one in judged if one.verdict.sets or one.verdict.to_do for line in one.lines}
-    carried.update(*undecided(judged).values())
-    named = tuple(to_do)
-    for why, lines in _open_lines(port, judged).items():
-        if not any(why in said or why.startswith(said.removeprefix("nodes: ")) for said in named):
-            read = set_at(port, lines) - carried
-            reads = f" (what it reads: {at_lines(read)})" if read else ""
-            to_do[f"{at_lines(lines)}: {why}{reads}"] = None
+    to_do |= dict.fromkeys(open_lines(port, judged, tuple(to_do)))
     return Ported(
         settings=settings,
-        report=line_report(judged, content_lines(port) | port.script.behind),
+        report=line_report(judged, port.content_lines | port.script.behind),
         to_do=tuple(to_do),
         notes=tuple(read_by_programs(port, settings)),
         reasons=_reasons(port, settings, given),
         there=port.there,
     )
-
-
-def _open_lines(port: Port, judged: Sequence[Judged]) -> dict[str, list[int]]:
-    """Return what the user decides -> its lines; a condition counts where its line has nothing else."""
-    found = undecided(judged)
-    condition = port.says("condition").why.removeprefix("undecided: ")
-    others = set(chain.from_iterable(lines for why, lines in found.items() if why != condition))
-    found[condition] = [line for line in found.get(condition, ()) if line not in others]
-    return {why: lines for why, lines in found.items() if lines}
 
 
 def _settings(port: Port, found: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -401,8 +372,8 @@ def _without_container(port: Port, image: str | None, binds: tuple[str, ...]) ->
     if not image:
         return [task("binds alone", binds=", ".join(binds))] if binds else []
     refused = undocumented(port.target, JobContainer(image=image))
-    shown = {"container": image, **({"container_bind": binds} if binds else {})}
-    return [f"{refused} ({key}: {value} is left out)" for key, value in shown.items()] if refused else []
+    left = "; ".join([f"container: {image}", *(f"container_bind: {bind}" for bind in binds)])
+    return [f"{refused} ({left} {'are' if binds else 'is'} left out)"] if refused else []
 
 
 _PLAIN = re.compile(r"(?i)(?!(null|true|false|yes|no|on|off|y|n)$)[a-z_/][a-z0-9_./+@=-]*", re.ASCII)

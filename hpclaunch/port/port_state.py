@@ -13,6 +13,7 @@ from hpclaunch.port.job_sizes import SourceSizes, TargetQueue, TargetSizes
 from hpclaunch.port.line_report import Fate, Verdict
 from hpclaunch.port.ported_command import PortedCommand
 from hpclaunch.scheduler.directive_reader import DirectiveReader, Fact, Given, RequestedResources
+from hpclaunch.scheduler.directive_readers import is_directive_like
 from hpclaunch.scheduler.launcher import Launcher
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.shell.shell_syntax import Command
@@ -100,6 +101,19 @@ class Port:
         """The launches of the script, by the place of their commands."""
         return {one.command.start: one for one in reversed(self.script.launches)}
 
+    @cached_property
+    def content_lines(self) -> dict[int, str]:
+        """The lines that are not only a comment: number -> text."""
+        script, found = self.script, {}
+        unread = {number for number, _ in script.unread}
+        for number, line in enumerate(script.text.split("\n"), 1):
+            bare = line.strip()
+            comment = bare.startswith("#") and not is_directive_like(line) and number not in script.text_lines
+            comment = comment and number not in unread and not (number == 1 and bare.startswith("#!"))
+            if bare and not comment:
+                found[number] = line.rstrip("\r")
+        return found
+
     @property
     def alone(self) -> bool:
         """Whether the launch is the last program of a script that has no launch line."""
@@ -116,10 +130,13 @@ class Port:
         open_parts, names = list(parts), set[str]()
         while open_parts:
             begin, end = open_parts.pop()
-            for name in {ref.name for ref in refs if begin <= ref.offset < end} - names:
+            found = {ref.name for ref in refs if begin <= ref.offset < end}
+            found.update(re.findall(r"\[\$\{?([A-Za-z_]\w*)", self.script.text[begin:end]))  # of an index
+            for name in found - names:
                 names.add(name)
                 made = assigned.get(name, ())
-                open_parts += [(one.offset, one.value.end if one.value else one.offset) for one in made]
+                ends = ((one, [*(one.items or ()), *filter(None, [one.value])]) for one in made)
+                open_parts += [(one.offset, words[-1].end if words else one.offset) for one, words in ends]
         return names
 
     def cited(self, source: str | None) -> str:

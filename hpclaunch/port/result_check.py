@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import dropwhile
+from itertools import chain, dropwhile
 from typing import Any
 
 import msgspec
@@ -14,12 +14,13 @@ from hpclaunch.plan.request_rules import array_indices
 from hpclaunch.port.foreign_values import ARGUMENT, WORDS, Value, adds_in_block, option_pairs, texts_of
 from hpclaunch.port.job_sizes import fit_queue, usable_cores
 from hpclaunch.port.line_report import Judged, all_set, at_lines, task, undecided
-from hpclaunch.port.port_body import content_lines, leaves, names_in_launch, used_names
+from hpclaunch.port.port_body import leaves, names_in_launch, set_at, used_names
 from hpclaunch.port.port_directives import asks_for_gpus, least_memory, words_of_nodes
 from hpclaunch.port.port_state import Port, gpus_of, number, numbers_asked
 from hpclaunch.port.port_variables import fits, is_other_size
 from hpclaunch.port.ported_command import FILL_IN
 from hpclaunch.scheduler.directive_readers import READERS
+from hpclaunch.shell.shell_syntax import Word
 
 
 def open_points(port: Port, settings: Mapping[str, Any], judged: Sequence[Judged]) -> Iterator[str]:
@@ -31,6 +32,25 @@ def open_points(port: Port, settings: Mapping[str, Any], judged: Sequence[Judged
         yield from check_all(port, settings)
     yield from _index(port, settings, judged)
     yield from _outputs(port, {line for lines in undecided(judged).values() for line in lines})
+
+
+def open_lines(port: Port, judged: Sequence[Judged], named: Collection[str]) -> Iterator[str]:
+    """Yield the undecided lines, with those that set what they read, but those that a task names."""
+    carried = {line for one in judged if one.verdict.sets or one.verdict.to_do for line in one.lines}
+    carried.update(*undecided(judged).values())
+    for why, lines in _by_reason(port, judged).items():
+        if not any(why in said or why.startswith(said.removeprefix("nodes: ")) for said in named):
+            read = set_at(port, lines) - carried
+            yield f"{at_lines(lines)}: {why}" + (f" (what it reads: {at_lines(read)})" if read else "")
+
+
+def _by_reason(port: Port, judged: Sequence[Judged]) -> dict[str, list[int]]:
+    """Return what the user decides -> its lines; a condition counts where its line has nothing else."""
+    found = undecided(judged)
+    condition = port.says("condition").why.removeprefix("undecided: ")
+    others = set(chain.from_iterable(lines for why, lines in found.items() if why != condition))
+    found[condition] = [line for line in found.get(condition, ()) if line not in others]
+    return {why: lines for why, lines in found.items() if lines}
 
 
 def _defaults(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
@@ -111,7 +131,7 @@ def _cores_there(port: Port) -> int:
 def _reading(port: Port, names: Collection[str]) -> list[int]:
     """Return the lines that have one of these names."""
     is_read = re.compile(rf"\b({'|'.join(names) or '(?!)'})\b")
-    lines = {at: line for at, line in content_lines(port).items() if not re.fullmatch(WORDS["shows"], line)}
+    lines = {at: line for at, line in port.content_lines.items() if not re.fullmatch(WORDS["shows"], line)}
     return [at for at, line in lines.items() if is_read.search(line)]
 
 
@@ -199,7 +219,7 @@ def _is_right(port: Port, text: str, word: str, owner: str) -> bool:
 def _texts(port: Port, settings: Mapping[str, Any]) -> dict[str, str]:
     """Return where in the job file which words stand; what the user fills in is named elsewhere."""
     command = settings["command"]
-    text = command[-1] if command[:2] == ("bash", "-c") else " ".join(command)
+    text = " ".join(command[2 * (command[:2] == ("bash", "-c")) :])
     env = {name: _without_paths(port, name, value) for name, value in settings.get("env", {}).items()}
     filled = "|".join(name for name, value in env.items() if FILL_IN in value) or "(?!)"
     found = {f"env {name}": value for name, value in env.items() if FILL_IN not in value}
@@ -330,7 +350,7 @@ def _gpus(port: Port) -> Iterator[str]:
     gpus = gpus_of(port.target)
     per_node, source = port.sizes.tasks_per_node, port.source_sizes
     hint = re.compile(WORDS["speaks of GPUs"])
-    hints = [n for n, line in content_lines(port).items() if hint.search(line.partition("# ")[0])]
+    hints = [n for n, line in port.content_lines.items() if hint.search(line.partition("# ")[0])]
     asked = any(asks_for_gpus(port, one) for one in port.script.active_directives)  # which has a task
     if gpus and per_node and per_node > gpus:
         if source.gpus is None and (hints or not _of_cores(port)):
@@ -352,12 +372,21 @@ def _of_cores(port: Port) -> bool:
     return 0 < WORDS["most GPUs"] * nodes < ranks or (alone and slots == ranks)
 
 
+def _arguments_in(word: Word) -> Iterator[str]:
+    """Yield the arguments of the script that a word reads outside of single quotes."""
+    for part in word.parts:
+        source = f"${part.text}" if part.kind == "variable" else part.text
+        match = re.search(r"\$(?:\{(?:[@*]|\d+)[^}]*\}|[@*\d])", source)
+        if match and part.kind != "text":
+            yield match[0]
+
+
 def _arguments(port: Port) -> Iterator[str]:
     """Yield the words of the launch that stand for arguments of the script, and the lines that read some."""
-    for part in port.parts:
-        for word in part.launch.program if part.launch else ():
-            if match := re.search(r"\$(?:\{(?:[@*]|\d+)[^}]*\}|[@*\d])", word.raw):
-                yield task("arguments", shown=match[0])
+    inside = port.command.inside_at
+    own = inside is not None and inside.in_launch and not inside.expands  # a text has its own arguments
+    for word in chain.from_iterable(one.launch.program for one in port.parts[: 2 - own] if one.launch):
+        yield from (task("arguments", shown=shown) for shown in _arguments_in(word))
     functions = [range(one.start, one.end) for one in port.script.commands if one.function]  # have their own
     functions += [range(word.start, word.end) for word in (port.launch.program if port.launch else ())]
     read = (ref for ref in port.script.shell.refs if ARGUMENT.fullmatch(ref.name))

@@ -23,7 +23,9 @@ def test_each_meaning_is_of_a_field(stem: str) -> None:
     module = import_module(".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts))
     for struct, meanings in TABLE[stem].items():
         found = getattr(module, struct)
-        fields = set(found.__struct_fields__ if issubclass(found, msgspec.Struct) else found._fields)
+        # a struct, a dataclass, else a named tuple
+        names = ("__struct_fields__", "__dataclass_fields__", "_fields")
+        fields = set(next(getattr(found, name) for name in names if hasattr(found, name)))
         assert set(meanings) <= fields, struct
 
 

@@ -28,14 +28,10 @@ class Option:
     """One option of a launcher."""
 
     name: str
-    """Long name, without dashes."""
     value: Word | None
-    """The word that holds the value; for ``--name=value`` the whole word."""
     prefix: int
-    """Characters of that word's text before the value."""
     line: int
     broken: tuple[Word, ...] = ()
-    """Words after it that belong to its list and are separated by spaces."""
 
 
 @dataclass(eq=False)
@@ -44,13 +40,10 @@ class Launch:
 
     command: Command
     launcher: str
-    """srun, mpiexec, ...; python where the script starts it without a launcher."""
     options: list[Option] = field(default_factory=list)
     program: list[Word] = field(default_factory=list)
     unread: list[Word] = field(default_factory=list)
-    """Variables before the program that hold options which are not known."""
     name: str = ""
-    """The launcher as the script calls it: mpirun."""
 
     @property
     def line(self) -> int:

@@ -36,21 +36,13 @@ class Value:
     """The meaning of a word."""
 
     plain: str | None
-    """Its text; None: it is known at run time only."""
     shell: str | None
-    """The same in double quotes for bash on the target, without the quotes; None: no text there says it."""
     missing: tuple[str, ...] = ()
-    """Variables whose value is not known here."""
     seen: str = ""
-    """The part of the text that does not depend on the run."""
     named: str | None = None
-    """As ``shell``, where variables that are not known here stand by their names."""
     splits: bool = False
-    """It is not quoted, so bash makes several words of it."""
     origin: Word | None = None
-    """The script's word that it comes from; None: it stands for none."""
     of_job: bool = False
-    """It holds a number that the job here has for a variable of the scheduler."""
 
     @property
     def known(self) -> bool:
@@ -85,19 +77,12 @@ class Values:
     script: Script
     words: DirectiveReader
     numbers: Mapping[Fact, int]
-    """The numbers that the script requests, where they are known."""
     target: Mapping[Fact, str] = field(default_factory=dict)
-    """Facts of a job -> the shell text for it on the target, in double quotes."""
     there: Mapping[Fact, int] = field(default_factory=dict)
-    """The numbers on the script's own machine, with the launch's ranks; empty: ``numbers`` are those."""
     node_file: Fact = "nodes"
-    """What the scheduler's file of nodes has a line for: each node, or each task."""
     around: "tuple[Values, int] | None" = None
-    """Of a script inside another one: that one's values, and where in it the inner script starts."""
     own: bool = False
-    """hpclaunch wrote the script."""
     in_ranks: bool = False
-    """A shell in each rank reads the script, not that of the batch script."""
     launches: dict[int, Any] = field(default_factory=dict, init=False)  # of launcher_words.read_launch
     _steps: int = 0
 

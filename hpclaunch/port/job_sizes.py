@@ -26,7 +26,6 @@ class SourceSizes(msgspec.Struct, frozen=True, kw_only=True):
     nodes: int | None = None
     ranks: int | None = None
     gpus: int | None = None
-    """GPUs of the whole job; 0: it uses none."""
     cpus_per_rank: int | None = None
 
 
@@ -38,11 +37,8 @@ class TargetSizes(msgspec.Struct, frozen=True, kw_only=True):
     gpus_per_task: int | None = None
     cpus_per_task: int | None = None
     said: str = ""
-    """The arithmetic in a sentence."""
     same: bool = False
-    """Whether nodes and ranks are those of the script."""
     least_nodes: int = 1
-    """Nodes that the ranks need where nodes may have different numbers of them."""
 
     @property
     def known(self) -> dict[str, int]:
@@ -57,7 +53,6 @@ class TargetQueue(msgspec.Struct, frozen=True, kw_only=True):
     name: str | None = None
     walltime_s: int | None = None
     nodes: int | None = None
-    """Nodes that it takes, where it does not take all; None: all."""
     why: str = ""
     walltime_why: str = ""
     source: str = ""

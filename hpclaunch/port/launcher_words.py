@@ -17,11 +17,8 @@ class LaunchOption(NamedTuple):
     """An option of a launcher."""
 
     name: str
-    """Without dashes; of srun the long name."""
     value: str | None
-    """None: it has none, or the run alone knows it."""
     line: int
-    """The line of the script's word that names it."""
 
     def sizes(self, launcher: str) -> dict[Size, int | None]:
         """Return the sizes that the option states; None: the number cannot be read."""
@@ -45,10 +42,8 @@ class ReadLaunch:
     launch: Launch
     options: list[LaunchOption]
     shell: list[Value]
-    """The words by which hpclaunch's own script starts a rank."""
     program: list[Value]
     others: list[Value]
-    """Those behind the first program: ``mpiexec -n 1 ./a : -n 2 ./b``."""
 
     @cached_property
     def before(self) -> str:

@@ -19,14 +19,10 @@ class Verdict(NamedTuple):
 
     fate: Fate
     to: str = ""
-    """Of a change: what takes its place."""
     why: str = ""
     source: str = ""
-    """Of a change: the page, manual or key that it rests on."""
     to_do: tuple[str, ...] = ()
-    """Tasks for the user."""
     sets: Mapping[str, Any] = MappingProxyType({})
-    """Keys of the job file -> values; of a list or a mapping the items that it adds."""
 
     @property
     def is_open(self) -> bool:

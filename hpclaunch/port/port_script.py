@@ -46,16 +46,11 @@ class Ported(msgspec.Struct, frozen=True, kw_only=True):
     """A script that was ported."""
 
     settings: dict[str, Any]
-    """The job file as data."""
     report: LineReport
     to_do: tuple[str, ...]
-    """Tasks for the user before the job is submitted: values to fill in, lines to check."""
     notes: tuple[str, ...]
-    """Facts that no line of the script states."""
     reasons: dict[str, str] = {}
-    """Setting -> why it has its value."""
     there: str = ""
-    """Where the script is for."""
 
     @property
     def job_file(self) -> str:

@@ -27,27 +27,20 @@ class Port:
 
     script: Script
     source: SiteProfile | None
-    """None: the script's machine is not known."""
     target: SiteProfile
     words: DirectiveReader
     target_words: DirectiveReader
     requested: RequestedResources
     faults: Mapping[int, str]
-    """Line -> what lint finds wrong with a variable, a module or a file system that it names."""
     values: Values
-    """Values as the target has them; before the sizes are known, as the script's machine has them."""
     launch: Launch | None = None
-    """The one that the job file is for."""
     command: PortedCommand = field(default_factory=PortedCommand)
     source_sizes: SourceSizes = field(default_factory=SourceSizes)
     sizes: TargetSizes = field(default_factory=TargetSizes)
     queue: TargetQueue = field(default_factory=TargetQueue)
     account: str | None = None
-    """The account of the job file; None: it names none."""
     before: int = 0
-    """Of a script inside another one: the lines before it."""
     in_container: bool = False
-    """The script runs inside a container."""
 
     @property
     def written(self) -> "Port | None":

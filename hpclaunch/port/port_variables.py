@@ -19,7 +19,6 @@ class Group(NamedTuple):
 
     name: str
     pattern: str
-    """Regular expression for the whole name."""
     why: str
 
 

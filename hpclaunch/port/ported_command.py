@@ -32,22 +32,15 @@ class PortedCommand:
     image: str | None = None
     binds: tuple[str, ...] = ()
     inner: str = ""
-    """The framework's launcher that was taken off."""
     kept: str = ""
-    """The framework's launcher that stays in the text of a shell."""
     framework: str | None = None
     workers: int | None = None
     workers_of_job: bool = False
     nodes: int | None = None
-    """Nodes that the framework's launcher names."""
     settled: tuple[str, ...] = ()
-    """Words of a shell's text that are right here, or that a task names."""
     open_ranks: bool = False
-    """A launcher starts a number of processes that cannot be read."""
     inside: Any = None
-    """The port (`port_state.Port`) of the script that the launch starts and the batch script holds."""
     inside_at: Any = None
-    """Where it stands (`written_script.Written`)."""
     said: tuple[str, ...] = ()
     to_do: tuple[str, ...] = ()
 

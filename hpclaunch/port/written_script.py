@@ -21,16 +21,11 @@ class Written(NamedTuple):
     """Where a script holds another one."""
 
     command: Command
-    """The one that writes the file, or the launch."""
     line: int
-    """Of the script, on which the other one begins."""
     text: str
-    """As it stands there."""
     expands: bool
-    """Variables in it have their values before it starts."""
     in_launch: bool = False
     pasted: tuple[str, ...] = ()
-    """Variables with quotes or the like, which the shell reads there, and which stand by their names here."""
 
 
 def find_written(port: Port, program: Value) -> Written | None:

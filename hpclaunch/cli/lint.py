@@ -83,14 +83,16 @@ def _tasks(options: dict[str, Any]) -> list[LintTask]:
 
 
 def _say_what_was_checked(linted: list[Linted], *, quiet: bool) -> None:
-    """Say once for which site, and what was not checked; ``quiet``: nothing was found."""
+    """Say once for which site, and whether that is not known, unless nothing was found (``quiet``)."""
     for closed in dict.fromkeys(one.closed for one in linted if one.closed):
         click.echo(f"note: {closed}", err=True)
+    if quiet:
+        return
     unknown = sum(one.site is None for one in linted)
     if unknown:
         about = f" for {counted(unknown, 'script')}" if len(linted) > 1 else ""
         click.echo(f"note: the site is not known{about}: its limits are not checked", err=True)
-    elif len(linted) == 1 and linted[0].why and not quiet:
+    elif len(linted) == 1 and linted[0].why:
         click.echo(f"note: checked for site {linted[0].site}: {linted[0].why}", err=True)
 
 

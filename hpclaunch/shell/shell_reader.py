@@ -188,13 +188,19 @@ class _Reader:
                 break
             if state.take():
                 break
-        else:  # a compound command or substitution is open where the text ends
-            if state.blocks:
-                self._note_open(state.blocks[-1].block.kind, state.blocks[-1].start)
-            elif closing == ")":
-                self._note_open("$(", self.at)
+        else:
+            self._note_open_end(state, closing)
         state.end_command("")
         self.state = outer
+
+    def _note_open_end(self, state: "_ListState", closing: str) -> None:
+        """Note a compound command, test or substitution that is open where the text ends."""
+        if state.blocks:
+            self._note_open(state.blocks[-1].block.kind, state.blocks[-1].start)
+        elif state.command and state.command.name == "[[" and state.command.words[-1].raw != "]]":
+            self._note_open("[[", state.command.start)
+        elif closing == ")":
+            self._note_open("$(", self.at)
 
     def skip_blanks(self) -> bool:
         """Skip blanks, continued lines and a comment; tell whether there was any."""
@@ -563,8 +569,14 @@ class _ListState:
         """Note a word that ends a body which is missing, or has no command, as bash and dash refuse it."""
         at = self.reader.at
         body = self.reader.text[opened.body : at - len(word)] if opened and opened.body >= 0 else "a command"
-        if opened is None or opened.block.lacks_body(word) or re.fullmatch(r"(?:\s|#[^\n]*\n)*", body):
-            self.reader.shell.misplaced.append((self.reader.line_of(at - 1), word))
+        lacks = opened is None or opened.block.lacks_body(word)
+        if lacks or re.fullmatch(r"(?:\s|#[^\n]*\n)*", body):
+            said = f"{word}: it ends nothing"
+            if opened:
+                missing = ("then" if opened.block.kind == "if" else "do") if lacks else "command"
+                line = self.reader.line_of(opened.start)
+                said = f"{word}: {opened.block.kind} of line {line} has no {missing}"
+            self.reader.shell.misplaced.append((self.reader.line_of(at - 1), said))
 
     def take(self) -> bool:
         """Take one token; tell whether it closed the list."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 from pathlib import Path
 
@@ -91,8 +90,9 @@ def test_the_site_of_the_file_and_of_the_command_line(tree: Path) -> None:
     (tree / "sites").mkdir()
     (tree / "sites" / "own.yaml").write_text("schema: 1\nname: own\ndescription: ours\nextends: lumi-g\n")
     (tree / ".hpclaunch-lint.yaml").write_text("site: sites/own.yaml\n")
-    shutil.copy(tree / "a.sh", tree / "old" / "deep")
-    assert lint(tree / "old" / "deep", "a.sh") == (0, [], "")  # else a note: the site is not known
+    (tree / "old" / "deep" / "a.sh").write_text("#!/bin/bash\n#SBATCH -p nowhere-known\nsrun ./app\n")
+    status, found, stderr = lint(tree / "old" / "deep", "a.sh")
+    assert (status, found, stderr) == (0, [("a.sh", "time-missing", "note")], "")  # of a known site
 
 
 @pytest.mark.parametrize("pattern", ["old", "old/", "b.*", "old/deep", "old/*/b.sh"])

@@ -104,3 +104,73 @@ def test_the_cpus_of_one_process_are_requested_as_the_scheduler_reads_them() -> 
 )
 def test_a_remedy_is_what_to_write(rule: str, body: str, remedy: str) -> None:
     assert _found(rule, body).remedy == remedy
+
+
+@in_one_test(
+    "body, message, remedy",
+    [
+        (
+            "if [[ -d out]]; then\n  :\nfi",
+            "syntax error: a blank is missing before ]]",
+            "write a blank before `]]`",
+        ),
+        ("[[ -d out]] && ./app", "syntax error: a blank is missing before ]]", "write a blank before `]]`"),
+        (
+            "if true\n./app\nfi",
+            "syntax error: unexpected fi: if of line 2 has no then",
+            "write `; then` at the end",
+        ),
+        (
+            "for i in 1\n./app\ndone",
+            "syntax error: unexpected done: for of line 2 has no do",
+            "write `; do` at the",
+        ),
+        (
+            "if true; then\nelse\n:\nfi",
+            "syntax error: unexpected else: if of line 2 has no command",
+            "write a comm",
+        ),
+        (
+            "./app\ndone",
+            "syntax error: unexpected done: it ends nothing",
+            "remove it, or write the word before",
+        ),
+        (
+            "if true; then\n./app",
+            "syntax error: unexpected end of the file: if is not closed",
+            "write its `fi`",
+        ),
+        ("f() {\n./app", "syntax error: unexpected end of the file: function is not closed", "write its `}`"),
+        (
+            "./app 'a",
+            "syntax error: unexpected end of the file: ' is not closed",
+            "write the sign that closes it",
+        ),
+        (
+            "./app (8,)",
+            "syntax error: unexpected (",
+            'Quote the word (`"(8,)"`), or take the surplus sign away.',
+        ),
+        (
+            "cat <<EOF\n  EOF\n./app",
+            "<< EOF: no line is EOF alone, so the lines up to the end of the file are its text, and are "
+            "not run",
+            "write `EOF` alone at the beginning of a line (behind `<<-` after tabs)",
+        ),
+    ],
+)
+def test_an_error_of_syntax_names_the_part_that_is_missing(body: str, message: str, remedy: str) -> None:
+    found = find_faults(f"#!/bin/bash\n{body}\n")
+    [one] = [each for each in found if each.rule == "shell-syntax"]
+    assert one.message == message
+    assert one.remedy.startswith(remedy)
+
+
+@in_one_test(
+    "body", ["if [[ -d out]]; then\n  srun ./app\nfi", "cat <<EOF\n  EOF\nsrun ./app", "echo 'a\nsrun a"]
+)
+def test_behind_an_error_of_syntax_no_program_is_missing(body: str) -> None:
+    rules = {one.rule for one in find_faults(f"#!/bin/bash\n#SBATCH -t 10\n{body}\n")}
+    assert "shell-syntax" in rules
+    assert "nothing-started" not in rules
+    assert "nothing-started" in {one.rule for one in find_faults("#!/bin/bash\n#SBATCH -t 10\necho a\n")}

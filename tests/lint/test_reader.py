@@ -45,7 +45,7 @@ def test_words(text: str, words: list[list[str]]) -> None:
 
 def test_braces_may_hold_the_body_of_a_loop_over_numbers() -> None:
     assert read_shell("for ((i = 0; i < 2; i++)) { a; }\nb").misplaced == []
-    assert read_shell("while a; }\nb").misplaced[:1] == [(1, "}")]
+    assert read_shell("while a; }\nb").misplaced[:1] == [(1, "}: while of line 1 has no do")]
 
 
 def test_lines_are_those_of_the_first_word() -> None:

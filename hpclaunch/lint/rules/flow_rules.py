@@ -109,11 +109,20 @@ def shell_syntax(context: Context) -> Iterator[Violation]:
     if script.language in ("bash", "sh") and not script.shell.template:
         for line, text in sorted(script.shell.misplaced)[:1]:
             if line not in script.open_words:
-                yield Violation(line, f"syntax error: unexpected {text}")
+                yield _syntax_error(line, text, script.text.split("\n")[line - 1])
         for command in (one for one in script.commands if one.after == "&" and not one.depth):
             if found := _BEHIND_AMPERSAND.match(script.text, command.end):
                 message = f"syntax error: {found[1]} behind &, which ends the command itself"
                 yield Violation(command.line, message)
+
+
+def _syntax_error(line: int, text: str, code: str) -> Violation:
+    """Report a sign or word out of place, with the remedy that a table has for it."""
+    for row in TABLE["syntax_errors"]:
+        if found := re.fullmatch(row["form"], f"{text}\n{code}"):
+            says = row.get("says", r"syntax error: unexpected \1")
+            return Violation(line, found.expand(says), found.expand(row["write"]))
+    return Violation(line, f"syntax error: unexpected {text}")
 
 
 @rule("counter-ends-script")

@@ -449,7 +449,8 @@ def nothing_started(context: Context) -> Iterator[Violation]:
 
 def _starts_something(script: Script, commands: list[Command]) -> bool:
     """Tell whether a script may start a program, only shows its GPUs, or has commands to be filled in."""
-    if script.launches or not script.is_posix or any(map(_runs_something, commands)):
+    unread = script.shell.misplaced or not script.is_posix
+    if script.launches or unread or any(map(_runs_something, commands)):
         return True
     if not commands:
         return bool(script.shell.placeholders)

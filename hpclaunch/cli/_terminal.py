@@ -10,16 +10,13 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, BinaryIO, TypeVar
+from typing import IO, Any, BinaryIO, TypeVar
 
 import click
 
 from hpclaunch.cli._options import is_asked, wants_document
 from hpclaunch.package_data import resource_dir
 from hpclaunch.text_table import text_table, wrapped
-
-if TYPE_CHECKING:
-    pass
 
 _COLOURS = {
     **dict.fromkeys(("done", "have"), "green"),

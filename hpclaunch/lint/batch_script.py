@@ -20,11 +20,7 @@ Language = Literal["bash", "sh", "ksh", "zsh", "csh", "python", "other"]
 and set variables are read. python and other: only the directives are read."""
 
 _SHELLS: dict[str, Language] = TABLE["shells"]
-_PYTHON_LINE = re.compile(r"(import|from)\s+[A-Za-z_.]+|\"\"\"|'''|def \w+\(|class \w+")
-_OTHER_LINE = re.compile(r"using [A-Z]\w+|library\(|use (strict|warnings)\b|local \w+ = require")
-_INTERPRETER = re.compile(r"(?:[ \t]*(?:#.*)?\n)*?#(PBS|\$)[ \t]+(?:-[^\n#]*[ \t])?-S[ \t]*([\w./-]+)")
 _WRITTEN_BY = re.compile(r"^# Written by hpclaunch \S+ for ", re.MULTILINE)
-_SHELL_SCRIPT = re.compile(r"#!\s*\S*/(env\s+)?(ba)?sh\b")
 _OF_TOOLS = re.compile(TABLE["texts_of_tools"])
 _OPEN_WORD = re.compile("|".join(TABLE["open_words"]))
 _PLACEHOLDER = re.compile("|".join([*TABLE["placeholders"], *TABLE["open_words"]]))
@@ -32,29 +28,26 @@ _FIELD = re.compile(r"(?<![${\w])\{[A-Za-z_][\w.]*\}(?![}\w])")
 _IN_BRACKETS = re.compile(r"(?<=[ \t/=_])\([A-Za-z][\w -]*\)(?=[\w./])|(?<=/)\([A-Za-z][\w -]*\)(?=[ \t/]|$)")
 """A name in parentheses that is a part of the name of a file, where the shell has no place for one."""
 _NOT_COMMENTS = re.compile(r"(?m)(?<=\n)(?!#).+")
-_TAG = re.compile(r"(?ms)<%.*?%>|\{%[-+]?\s.*?%\}|(?<!\$)\{#.*?#\}|^[ \t]*% [^\n]*")
-"""A tag of brew, ERB, Jinja or Mako, which another program reads."""
 _OVERRIDE = re.compile(TABLE["override"])
 _COUNTS = TABLE["counts"].split()
 _OF_A_PROGRAM = re.compile("|".join(TABLE["filled_in_by_programs"]))
 BROKEN_SHEBANG = re.compile(r"(?!#!)[^\w\n]*((?:usr/)?bin/[^\n]*)")
 JOINED = re.compile("[\u00a0\u2000-\u200b\u3000\ufeff](-|#|$)")
 """A sign like a blank in a word: that is reported, and not the value."""
-_OF_PYTHON = re.compile(r"\bdict_(keys|values|items)\(|<[\w.]+ object at 0x")
-"""An object of Python that a program wrote into a directive: it is not to be filled in."""
 
 
 def language_of(text: str) -> Language:
     """Return the language of a script; without a ``#!`` line it is bash unless it begins like another one."""
     first = text.partition("\n")[0].strip()
-    given = _INTERPRETER.match(text)
+    given = re.match(TABLE["interpreter"], text)
     # Grid Engine passes over the ``#!`` line by default (man queue_conf 8.1, shell_start_mode).
     if given and (given[1] == "$" or not first.startswith("#!")):
         return _by_interpreter(given[2])
     if first.startswith("#!"):
         return _by_interpreter(first[2:])
     code = next((line for line in text.split("\n") if line.strip() and not line.startswith("#")), "")
-    return "python" if _PYTHON_LINE.match(code) else "other" if _OTHER_LINE.match(code) else "bash"
+    forms: dict[Language, str] = TABLE["first_lines"]
+    return next((name for name, form in forms.items() if re.match(form, code)), "bash")
 
 
 def _by_interpreter(words: str) -> Language:
@@ -128,7 +121,7 @@ class Script:
         """First line and text of each here-document that is a shell script itself."""
         bodies = [one for command in self.commands for one in command.redirects if one.body is not None]
         scripts = [(one.line + 1, (one.body or "").replace("\\$", "$")) for one in bodies]
-        return tuple(one for one in scripts if _SHELL_SCRIPT.match(one[1]))
+        return tuple(one for one in scripts if re.match(TABLE["shell_scripts"], one[1]))
 
     @property
     def is_posix(self) -> bool:
@@ -144,7 +137,7 @@ class Script:
     @cached_property
     def open_directives(self) -> dict[int, str]:
         """Line and text of the directives in which something is left open for the user to fill in."""
-        made = {one.line for one in self.directives if _OF_PYTHON.search(one.text)}
+        made = {one.line for one in self.directives if re.search(TABLE["written_by_python"], one.text)}
         found = [one for one in self.directives if one.problem != "comment" and one.line not in made]
         fields = _counts_by_name(found)
         return {one.line: one.text for one in reversed(found) if one in fields or placeholder_in(one.text)}
@@ -330,7 +323,7 @@ def _up_to_end(text: str) -> tuple[str, Shell]:
 
 def _read(text: str) -> Shell:
     """Read a script, without commands and variables of the program that reads a template's tags."""
-    shell, tags = read_shell(text), [range(*tag.span()) for tag in _TAG.finditer(text)]
+    shell, tags = read_shell(text), [range(*tag.span()) for tag in re.finditer(TABLE["tags"], text)]
     shell.commands = [one for one in shell.commands if not any(one.start in tag for tag in tags)]
     shell.refs = [one for one in shell.refs if not any(one.offset in tag for tag in tags)]
     return shell

@@ -25,13 +25,6 @@ _NOT_READ = re.compile(
     rf"(?P<indent>[ \t]*)#(?P<blank>[ \t\u00a0]*)"
     rf"(?P<sentinel>{'|'.join(one for one in _SENTINELS if one.isalpha())}|(?<= )\$)[ \t]+(?P<rest>-.*)$"
 )
-_BEHIND_SIGNS = re.compile(r"(?m)^[ \t]*[*>`_|~][*>`_|~ \t]*#(SBATCH|PBS|BSUB|\$)[ \t]*-[A-Za-z-].*")
-
-_LIKE_A_BLANK = re.compile(
-    "(?m)^#(SBATCH|PBS|BSUB|\\$)(|[^#\n\"']*?(?=[^ -~](-|#|[ \t]*$)))[\u00a0\u2000-\u200b\u3000\ufeff]"
-)
-_OF_TORQUE = re.compile(r"\b(nodes|neednodes)=[^,\s]*:gpus=\d|\bnodes=[^,\s]*:(ppn=\d+:[a-z]|[a-z]\w*:ppn=)")
-"""GPUs and properties in ``-l nodes``, as TORQUE has them (its Administrator Guide 6.1, resources)."""
 _ANY_TEXT = re.compile(TABLE["right_as_they_are"])
 
 
@@ -54,20 +47,15 @@ def _span(script: Script, line: int, text: str) -> tuple[int, int] | None:
 @rule("directive-stray-word")
 def directive_stray_word(context: Context) -> Iterator[Violation]:
     certain = context.profile or context.script.has_option("l:select")
-    cut_off = _before_blanks(context.script)
+    cut_off = {one.line: one.text for one in context.script.active_directives if one.text.endswith("=")}
     for found in _with_problem(context, "stray"):
         yield _stray(found, bool(certain), cut_off.get(found.line))
     yield from _no_words(context.script)
-    for match in _LIKE_A_BLANK.finditer(context.script.text):
+    for match in re.finditer(TABLE["like_a_blank"], context.script.text):
         line, edits = context.script.line_at(match.end()), (Edit(match.end() - 1, match.end(), " "),)
         if line not in context.script.text_lines:
             message = "a sign that only looks like a blank is a part of the word"
             yield Violation(line, message, None, _in_text(context, match[0]), edits)
-
-
-def _before_blanks(script: Script) -> dict[int, str]:
-    """Return line and text of the options that end with ``=``, perhaps before a blank and their value."""
-    return {one.line: one.text for one in script.active_directives if one.text.endswith("=")}
 
 
 def _stray(found: Directive, certain: bool, cut_off: str | None) -> Violation:
@@ -114,7 +102,8 @@ def directive_comment(context: Context) -> Iterator[Violation]:
     A note where the site is not known: TORQUE, whose directives look the same, ignores the words.
     """
     severity: Severity | None = None if context.profile else "note"
-    torque = severity and any(_OF_TORQUE.search(one.text) for one in context.script.active_directives)
+    given = "\n".join(one.text for one in context.script.active_directives)
+    torque = severity and re.search(TABLE["of_torque"], given)
     for found in () if torque else _with_problem(context, "comment"):
         span = _span(context.script, found.line, found.text)
         before = context.script.text[: span[0]].rstrip(" \t") if span else ""
@@ -152,7 +141,7 @@ def directive_not_read(context: Context) -> Iterator[Violation]:
 
 def _behind_signs(script: Script) -> Iterator[Violation]:
     """Report directives behind stray signs, ``**#$ -cwd**``: the shell runs such a line."""
-    for found in _BEHIND_SIGNS.finditer(script.text if script.is_posix else ""):
+    for found in re.finditer(TABLE["behind_signs"], script.text if script.is_posix else ""):
         number = script.line_at(found.start())
         if number not in script.text_lines:
             message = f"{found[0].strip()[:60]}: signs before the #, the shell takes the line for a command"
@@ -219,15 +208,11 @@ def placeholder(context: Context) -> Iterator[Violation]:
     fails = set() if script.is_filled_in else (named | open_lines) & texts.keys()
     lines = sorted(texts, key=lambda line: (line not in fails, line))
     if lines:
-        message = f"{_as_written(script, lines[0], texts[lines[0]])} is to be filled in{also_at(lines)}"
+        message = (
+            f"{re.sub(TABLE['blanks_in_fields'], ' ', texts[lines[0]])} is to be filled in{also_at(lines)}"
+        )
         # Several are those of a template, one may have been forgotten.
         yield Violation(lines[0], message, severity="warning" if fails and len(lines) == 1 else None)
-
-
-def _as_written(script: Script, line: int, text: str) -> str:
-    """Return a text with the blanks of its placeholders, for which the reader of directives has a sign."""
-    found = re.search(re.escape(text).replace("_", r"[_ \t]"), script.text.split("\n")[line - 1])
-    return found[0] if found else text
 
 
 def _may_be_right(script: Script, line: int, text: str) -> bool:

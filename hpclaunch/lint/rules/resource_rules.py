@@ -29,17 +29,10 @@ _NOT_JUDGED = re.compile(rf"(?i)(unlimited|infinite|-1)$|.*(\$|{JOINED.pattern})
 _VARIABLE = re.compile(r"\$(?:[A-Za-z_]\w*|\{(?! |\w+[.(])[^}]*\}?|\([^)]*\)?)|`[^`]*`?")
 # A short one is too similar to the first word of many comments.
 _LONG_SENTINELS = [reader.sentinel for reader in DIRECTIVE_READERS if len(reader.sentinel) > 4]
-_OTHER_SENTINELS = ("YBATCH",)
-"""Nearly one of these, but read by another program: ybatch, a wrapper of sbatch at ABCI."""
-_NCCL = re.compile(r"[NR]CCL|\btorch|\b(accelerate|deepspeed|horovodrun)\b|\bpython3?\s[^\n]*\.py\b")
-"""In scripts of programs whose ranks may use NCCL or RCCL."""
-_REPORTED = re.compile("|None|12|24|36|48")
-"""Walltimes that option-value-refused reports, and numbers of hours, which unit-missing reports."""
 _SHORTEST_S = 60
 """A shorter time was meant in another unit: ``00:30`` are 30 seconds."""
 _AS_EVERYWHERE = 2
 """Parts of a path such as ``/home``: any machine has it."""
-_OTHER_NODES = re.compile(r"(?m)^#SBATCH[^#\n]* (-C|--constraint|(-p|--partition)[= ]?[\w,-]*mem)")  # highmem
 _UNITS = {"K": 1, "M": 1 << 10, "G": 1 << 20, "T": 1 << 30}
 
 
@@ -242,7 +235,7 @@ def _qos_limits(context: Context, partition: str, limit: str) -> bool:
 def walltime_unreadable(context: Context) -> Iterator[Violation]:
     found, walltime = context.directive("walltime"), context.requested.walltime_s
     value = str(found.value) if found and not found.one_dash else ""
-    if found is None or _REPORTED.fullmatch(value):
+    if found is None or re.fullmatch(TABLE["walltimes_elsewhere"], value):
         return
     if walltime is None:
         if not _NOT_JUDGED.match(value):
@@ -312,7 +305,7 @@ def _needless(context: Context, advised: AdvisedDirective) -> bool:
     nccl = None if advised.required else re.search("[NR]CCL", advised.reason)
     if spread:
         return context.requested.node_count == 1
-    return nccl is not None and not _NCCL.search(context.script.text)
+    return nccl is not None and not re.search(TABLE["may_use_nccl"], context.script.text)
 
 
 def _account_missing(profile: SiteProfile, reader: directive_reader.DirectiveReader) -> Violation:
@@ -395,7 +388,7 @@ def _unknown_option(found: Directive, script: Script) -> Iterator[Violation]:
 def _is_switched_off(word: str) -> bool:
     """Tell whether a word is a sentinel, or one with further letters, as people switch a line off."""
     longer = [one for one in _LONG_SENTINELS if one in word.upper() and len(word) > len(one)]
-    return bool(longer) or word in (*_LONG_SENTINELS, *_OTHER_SENTINELS)
+    return bool(longer) or word in (*_LONG_SENTINELS, TABLE["no_sentinels"])
 
 
 def _misspelt_sentinels(script: Script) -> Iterator[Violation]:
@@ -417,15 +410,12 @@ def directive_variable(context: Context) -> Iterator[Violation]:
         variable = _VARIABLE.search(re.sub("<%.*?%>", "", found.value or ""))
         row = TABLE["dollar_in_files"].get(f"{found.reader.kind} {found.role}", {"unless": ""})
         allowed = () if "says" in row else found.reader.dollar_options
-        if variable and allowed is not None and found.name not in allowed and not _is_own(found, variable[0]):
+        if variable and allowed is not None and found.name not in allowed:
+            if variable[0].lstrip("${").startswith(f"{found.reader.sentinel}_"):  # the scheduler's own
+                continue
             said = {} if re.search(row["unless"], context.script.text) else row
             message = f"{found.text}: {variable[0]} {said.get('says', 'is not expanded in a directive')}"
             yield Violation(found.line, message, severity=said.get("severity"))
-
-
-def _is_own(found: Directive, variable: str) -> bool:
-    """Tell whether it is a variable of the scheduler: some replace theirs in the names of files."""
-    return variable.lstrip("${").startswith(f"{found.reader.sentinel}_")
 
 
 @rule("output-folder-missing")
@@ -542,7 +532,7 @@ def memory_over_node(context: Context) -> Iterator[Violation]:
         return
     limit = max(f"{node.memory_gib or 0}G", node.memory_request or "0", key=_size)
     has = f"a node of {profile.name} has {limit} ({cite(profile, node.source)})"
-    surely = _is_for(context, node) and not _OTHER_NODES.search(context.script.text)
+    surely = _is_for(context, node) and not re.search(TABLE["other_nodes"], context.script.text)
     for given, product, memory in _memory_requested(context) if surely else ():
         if 0 < _size(limit) < memory:
             yield Violation(given.line, f"{product}: {has}", f"ask for at most {limit} per node, or --mem=0")

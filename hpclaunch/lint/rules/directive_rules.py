@@ -47,6 +47,7 @@ def _span(script: Script, line: int, text: str) -> tuple[int, int] | None:
 @rule("directive-stray-word")
 def directive_stray_word(context: Context) -> Iterator[Violation]:
     certain = context.profile or context.script.has_option("l:select")
+    # What ends with ``=``, perhaps before a blank and its value.
     cut_off = {one.line: one.text for one in context.script.active_directives if one.text.endswith("=")}
     for found in _with_problem(context, "stray"):
         yield _stray(found, bool(certain), cut_off.get(found.line))

@@ -16,25 +16,26 @@ from hpclaunch.lint.lint_rule import Context, Severity, Violation, rule
 from hpclaunch.lint.program_words import program_words, worker_run
 from hpclaunch.plan.program import parsed_program
 from hpclaunch.scheduler.directive_reader import RequestedResources, last_directive
+from hpclaunch.shell.shell_syntax import Word
 
 _CALLBACKS: dict[str, dict[str, Any]] = TABLE["callbacks"]
 """Callback of Horovod 0.28 -> ``names`` of its arguments, in order, and how many are ``required``."""
 
 _BY_LOCAL_RANK: dict[str, str] = TABLE["gpu_by_local_rank"]
 _IMPORTS_LIGHTNING = re.compile(r"(?m)^\s*(import|from) (pytorch_lightning|lightning)\b")
-_INTERACTIVE = ("bash", "interactive")
-"""Names of jobs in which Lightning does not look at Slurm."""
 _OWN_TASKS = re.compile(r"(?:unset\s.*|-u ?)SLURM_(?:NTASKS|JOB_NAME)|\bSLURM_(?:NTASKS\w*|JOB_NAME)=")
 _OTHER_PLUGIN = re.compile(r" --(trainer\.plugins|print_config|help)\b")
+_INTERACTIVE = ("bash", "interactive")
+"""Names of jobs in which Lightning does not look at Slurm."""
 
 
 @rule("horovod-callback-arguments")
 def horovod_callback_arguments(context: Context) -> Iterator[Violation]:
-    for name, source in _launched(context, context.script.launches):
+    for name, source, before in _launched(context, context.script.launches):
         for call, message in _wrong_calls(source) if "horovod" in source else ():
             line = source.encode().split(b"\n")[call.lineno - 1]
             column = len(line[: call.col_offset].decode(errors="replace")) + 1  # ast counts bytes
-            yield Violation(call.lineno, message, file=name, column=column)
+            yield Violation(before + call.lineno, message, file=name, column=column if name else None)
 
 
 @rule("gpu-number-of-node")
@@ -59,38 +60,24 @@ def _in_python(context: Context, launch: Launch, sees: str) -> Iterator[Violatio
     given = any(re.search(_BY_LOCAL_RANK["given"], text) for text, _, _ in launch.texts_for_ranks())
     names = "(SLURM_LOCALID|LOCAL_RANK)" if given else "SLURM_LOCALID"
     severity: Severity | None = "error" if launch_ranks_per_node(context, launch) else None
-    for name, source, line in _texts_of_python(context, launch):
+    workers = worker_run(context.script, launch) is not None  # these set LOCAL_RANK themselves
+    for name, source, before in _launched(context, () if workers else [launch]):
         chosen = re.search(_BY_LOCAL_RANK["chosen"], context.script.text + source)
         for call in [] if chosen else _by_local_rank(source, names)[:1]:
             message = f"{ast.unparse(call)[:80]}: {sees}"
-            yield Violation(line + call.lineno, message, severity=severity, file=name)
-
-
-def _texts_of_python(context: Context, launch: Launch) -> Iterator[tuple[str | None, str, int]]:
-    """Yield file, text and the line before it, of each Python file that is launched, and of ``-c TEXT``."""
-    yield from ((name, source, 0) for name, source in _launched(context, [launch]))
-    for words in (launch.program, *(one.words for one in launch.command.inner)):
-        texts = (word for before, word in pairwise(words) if before.raw == "-c")
-        yield from ((None, word.text or "", word.line - 1) for word in texts)
+            yield Violation(before + call.lineno, message, severity=severity, file=name)
 
 
 def _hidden_gpus(context: Context, launch: Launch) -> int:
     """Return the GPUs of each rank where Slurm hides those of the node's other ranks from it, else 0."""
-    script, job, bound = context.script, context.requested, _bound_gpus(context, launch)
-    given = script.number(launch, "gpus-per-task") or (job.gpus_per_task.value if job.gpus_per_task else 0)
-    gpus = given if bound is None else bound
-    ranks = launch_ranks_per_node(context, launch) or (1 if job.node_count else job.all_tasks)
+    script, job, bind = context.script, context.requested, launch.srun_option("gpu-bind")
+    bound = re.fullmatch(r"(?:v(?:erbose)?,)?(?:single:\d+|per_task:(\d+))", script.value(bind).text or "")
+    gpus = script.number(launch, "gpus-per-task") or (job.gpus_per_task.value if job.gpus_per_task else 0)
+    if bind:
+        gpus = int(bound[1] or 1) if bound else 0
+    ranks = launch_ranks_per_node(context, launch) or job.all_tasks // (job.node_count or 1)
     hidden = launch.launcher == "srun" and gpus < ranks
-    return gpus if hidden and not worker_run(script, launch) else 0
-
-
-def _bound_gpus(context: Context, launch: Launch) -> int | None:
-    """Return the GPUs that --gpu-bind leaves each rank, 0 where that is not known; None: it is not given."""
-    of_job = last_directive(context.directives, "gpu-bind")
-    own = launch.option("gpu-bind")
-    text = context.script.value(own).text if own else of_job and of_job.value
-    bound = re.fullmatch(r"(?:v(?:erbose)?,)?(?:single:\d+|per_task:(\d+))", text or "")
-    return int(bound[1] or 1) if bound else 0 if own or of_job else None
+    return gpus * hidden
 
 
 def _by_local_rank(source: str, names: str) -> list[ast.Call]:
@@ -131,19 +118,26 @@ def _ranks_and_gpus(context: Context, launch: Launch) -> tuple[int, int]:
 
 def _is_horovod(context: Context, launch: Launch) -> bool:
     """Tell whether horovodrun starts the program, or its words or its file name Horovod."""
-    sources = (source for _, source in _launched(context, [launch]))
+    sources = (source for _, source, _ in _launched(context, [launch]))
     texts = [launch.launcher, *program_words(context.script, launch), *sources]
     return re.search("(?i)horovod|hvd", " ".join(texts)) is not None
 
 
-def _launched(context: Context, launches: Iterable[Launch]) -> Iterator[tuple[str, str]]:
-    """Yield name and text of each Python file that is launched and that can be read, once."""
-    words = [word for launch in launches for word in python_files(launch)]
+def _launched(context: Context, launches: Iterable[Launch]) -> Iterator[tuple[str | None, str, int]]:
+    """Yield file, text and the line before it, of each Python file that is launched, and of ``-c TEXT``."""
+    started = [*launches]
+    words = [word for launch in started for word in python_files(launch)]
     names = dict.fromkeys(context.script.variables.expand(word).text for word in words)
     for name in filter(None, names):
-        source = context.files.text(name)
-        if source:
-            yield context.files.shown(name), source
+        if source := context.files.text(name):
+            yield context.files.shown(name), source, 0
+    yield from ((None, word.text or "", word.line - 1) for word in _texts_behind_c(started))
+
+
+def _texts_behind_c(launches: list[Launch]) -> list[Word]:
+    """Return the texts that Python, or a shell, gets as ``-c TEXT``."""
+    commands = [each for one in launches for each in (one.command, *one.command.inner)]
+    return [word for one in commands for before, word in pairwise(one.words) if before.raw == "-c"]
 
 
 @rule("lightning-tasks")
@@ -167,7 +161,7 @@ def _of_lightning(context: Context, launch: Launch) -> str | None:
         return None
     if re.search(r"(^| )--trainer\.\w", words):
         return words
-    source = "\n".join(text for _, text in _launched(context, [launch]))
+    source = "\n".join(text for _, text, _ in _launched(context, [launch]))
     uses = _IMPORTS_LIGHTNING.search(source) and re.search(r"\b(Trainer|Fabric)\(", source)
     own = re.search(r"Environment\(|plugins=|spawn|notebook|fork", source)
     return f"{_of_trainer(source)} {words}" if uses and not own else None
@@ -212,11 +206,11 @@ def _refused_by_lightning(requested: RequestedResources, devices: int, nodes: in
 def data_parallel(context: Context) -> Iterator[Violation]:
     if context.requested.all_tasks < 2:
         return
-    for name, source in _launched(context, context.script.launches):
+    for name, source, before in _launched(context, context.script.launches):
         match = re.search(r"(?m)^([^#\n]*)\bDataParallel\(", source)
         if match and "DistributedDataParallel(" not in source:
-            line = source.count("\n", 0, match.start()) + 1
-            column = len(match[1]) + 1
+            line = before + source.count("\n", 0, match.start()) + 1
+            column = len(match[1]) + 1 if name else None
             yield Violation(line, "DataParallel works in one process", file=name, column=column)
 
 

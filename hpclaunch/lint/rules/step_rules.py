@@ -22,11 +22,12 @@ _STARTS_ITSELF = re.compile(rf"(?i)(?<![a-z])({'|'.join(TABLE['starts_ranks'].sp
 _ENDING = name_set(TABLE["ends"])
 _LIMITS, _OWN_SLOTS = (TABLE[name].split() for name in ("limits", "own_slots"))
 _UNSET_TASKS = re.compile(r"unset\s.*SLURM_NTASKS|SLURM_NTASKS=")
+_TRAINS = re.compile(r"(\S*/)?(python[\d.]*|torchrun|accelerate|deepspeed)( |$)")
+_GPU_BY_RANK = re.compile(r"VISIBLE_DEVICES|MPS|gpu-bind(?![= ][\"']?(v(erbose)?,)?none)")
 _STEP_TASKS = ("ntasks", "n", "het-group", "pack-group", "ntasks-per-gpu", "gpus-per-task")
 _ONE_THREAD = re.compile(rf"(\S*/)?({TABLE['one_thread']})( |$)")
-_TRAINS = re.compile(r"(\S*/)?(python[\d.]*|torchrun|accelerate|deepspeed)( |$)")
+_TAKES_TIME, _GROUP_BEHIND = (re.compile(TABLE[name]) for name in ("takes_time", "group_behind"))
 _NO_PROGRAM = re.compile("|".join(TABLE["starts_none"]))
-_GPU_BY_RANK = re.compile(r"VISIBLE_DEVICES|MPS|gpu-bind(?![= ][\"']?(v(erbose)?,)?none)")
 _MOST_RANKS = 16
 """More ranks per node are a program for CPUs, where the script does not request the GPUs itself."""
 MORE_THAN_ONE_NODE = 17
@@ -176,10 +177,11 @@ def _asks_for_cpus(context: Context) -> bool:
 @rule("steps-without-wait")
 def steps_without_wait(context: Context) -> Iterator[Violation]:
     script = context.script
-    for command, name in _behind(script)[-1:]:
+    waits_elsewhere = re.search(TABLE["waits_elsewhere"], script.text)
+    for command, name in [] if waits_elsewhere else _behind(script)[-1:]:
         later = _new_after(script, command)
         twins = [one for one in later if _same_program(script, one, command)]
-        if not any(_waits(script, one) for one in later if one not in twins):
+        if not any(_waits(script, one, command) for one in later if one not in twins):
             line = f"with line {twins[-1].line}, " if twins else ""
             message = f"{name} runs in the background, and the script ends {line}without wait"
             yield Violation(command.line, message, severity="warning" if twins else None)
@@ -187,10 +189,15 @@ def steps_without_wait(context: Context) -> Iterator[Violation]:
 
 def _behind(script: Script) -> list[tuple[Command, str]]:
     """Return what a batch script starts in the background, in order: launches, and programs by their path."""
-    alone = [(one, words[0]) for one, words in runs(script) if one.after == "&" and not one.depth]
+    alone = [(one, words[0]) for one, words in runs(script) if _alone(script, one) and not one.depth]
     found = {one.start: (one, name) for one, name in alone if not (one.piped_in or name in SHOWS)}
     found |= {one.command.start: (one.command, one.launcher) for one in _in_background(script)}
     return [found[at] for at in sorted(found)] if script.reader else []
+
+
+def _alone(script: Script, command: Command) -> bool:
+    """Tell whether a command, or the group that it ends, runs in the background."""
+    return command.after == "&" or bool(command.block and _GROUP_BEHIND.match(script.text, command.end))
 
 
 def _same_program(script: Script, one: Command, other: Command) -> bool:
@@ -225,12 +232,13 @@ def end_of_pipeline(script: Script, command: Command) -> Command:
     return next((one for one in later if one.after not in ("|", "|&")), command)
 
 
-def _waits(script: Script, command: Command) -> bool:
-    """Tell whether a command waits for others, or runs another program, which takes its time."""
+def _waits(script: Script, command: Command, behind: Command) -> bool:
+    """Tell whether a command waits for one in the background, or runs another program for some time."""
     launches = any(one.command is command and not one.trivial for one in script.launches)
-    waiting = command.name in ("wait", "sleep", "fg", "while", "until", "tail", "eval", ".", "source")
-    runs = launches or may_launch(command) or (command.words and command.name not in PREPARES)
-    return waiting or bool(runs)
+    waiting = _TAKES_TIME.match(" ".join([*_texts(command.words), ""]))
+    again = command.name == "sleep" and command.block > behind.block
+    runs = may_launch(command) or (command.words and command.name not in SHOWS)
+    return bool(launches or waiting or again or runs)
 
 
 @rule("steps-without-exact")

@@ -18,30 +18,14 @@ from hpclaunch.shell.shell_syntax import Assignment, Command, Ref, Word
 
 _MOST = 12
 """Variables that are named in one script; a usual script has fewer."""
-_SECRET_OPTION = re.compile(r"(?i)--?(api[-_]key|password|token|passwd)[= ]([A-Za-z0-9_./+-]{8,})")
-_LOGIN = re.compile(r"wandb login (--\S+ )*[0-9a-f]{40}\b")
+_FORMS = {name: re.compile(form) for name, form in TABLE["forms_of_variables"].items()}
 _NO_SECRET = re.compile(TABLE["no_secret"])
 _NOT_OF_SCHEDULERS = r"^(?!SLURM_|PBS_|LSB_|SGE_|NSLOT$)|_HET_GROUP|PACK|SPANK"
-_ESCAPED = re.compile(r"\\\$\{?([A-Za-z_]\w*)")
-_LABELLED = re.compile(r"\\\$\{?([A-Za-z_]\w*)\}?[\"']?[ \t]*[:=][ \t=:\"']*(\$\{?\1\b)")
-"""A name, and its value behind it, as a banner prints them."""
-_BLANK_BEHIND = re.compile(r"(?<=[ \t]\\)[ \t]+(?=\n[ \t]*[^\s#]|#)")
-_IN_QUOTES = re.compile(r'"[^"]*\\\$')
-_IN_SINGLE = re.compile(r"(?:--?[\w-]+=)?'[\w./:-]*\$\{?([A-Za-z_]\w*)\}?[\w./:-]*'")
-_ALONE = re.compile(r"'\$\{?([A-Za-z_]\w*)\}?'")
 _BACKSLASH_KEPT = "in quotes this backslash is a character: the program gets it as an argument"
 _SPLITS_NOTHING = {*DECLARING, "echo", "printf", "[[", "case"}
 _READS_TEXTS = name_set(TABLE["reads_texts"])
-_CODE_OPTION = re.compile(r"--?(\w*[cerE]|wrap|eval|exec\w*|expr\w*)$")
 _ITEM = re.compile(TABLE["by_array_index"])
-_COMPARED = re.compile(r"\s(==?|!=|-(eq|ne|lt|le|gt|ge)) [\"']?\d+[\"']?(\s|$)")
-_LIST = re.compile(r"\d{1,3}(,\d{1,3}){0,63}")
 _DEVICES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")
-_FOREIGN = {
-    own: "|".join(text for other, text in TABLE["of_schedulers"].items() if other != own)
-    for own in TABLE["of_schedulers"]
-}
-"""Sentinel of a scheduler's directives -> the variables that only other schedulers set."""
 
 
 @rule("variable-undefined")
@@ -192,7 +176,8 @@ def _foreign_to(script: Script) -> tuple[str, re.Pattern[str]]:
     if script.reader is None or others or leftover or script.unread:
         return "", re.compile("(?!)")
     kind, lacks = script.kind_of_pbs
-    return kind or script.reader.submit_command, re.compile(f"{_FOREIGN[script.reader.sentinel]}|{lacks}")
+    foreign = [names for own, names in TABLE["of_schedulers"].items() if own != script.reader.sentinel]
+    return kind or script.reader.submit_command, re.compile("|".join([*foreign, lacks]))
 
 
 def _where_read(script: Script, name: str) -> tuple[int, Severity | None]:
@@ -213,7 +198,7 @@ def _own_variable(name: str, kind: str | None) -> str | None:
 def _asks(command: Command) -> bool:
     """Tell whether a command may ask whether a variable is set; one that is compared with a number is."""
     asks = command.condition or command.name in ("[", "[[", "test")
-    return asks and not _COMPARED.search(" ".join(word.raw for word in command.words))
+    return asks and not _FORMS["compared"].search(" ".join(word.raw for word in command.words))
 
 
 def _tested(script: Script) -> set[str]:
@@ -241,7 +226,7 @@ def _lists_of_gpus(context: Context) -> Iterator[tuple[Assignment, str]]:
     requested = context.requested
     asks = requested.gpus or requested.gpus_per_node or requested.gpus_per_task
     for one, text in context.script.variables.values_of(*_DEVICES) if asks else ():
-        numbers = text.split(",") if _LIST.fullmatch(text) else []
+        numbers = text.split(",") if _FORMS["list"].fullmatch(text) else []
         if numbers and not _in_another_order(context, text, sorted(map(int, numbers))):
             yield one, text
 
@@ -267,10 +252,10 @@ def _given_to_programs(script: Script) -> Iterator[Violation]:
     """Report secrets in the arguments of commands."""
     for command in script.commands:
         for word in command.words:
-            match = _SECRET_OPTION.fullmatch(word.text or "")
+            match = _FORMS["secret_option"].fullmatch(word.text or "")
             if match and _is_secret(match[2]):
                 yield Violation(word.line, f"--{match[1]} has a secret as its value")
-        if _LOGIN.match(" ".join(word.visible for word in command.words)):
+        if _FORMS["login"].match(" ".join(word.visible for word in command.words)):
             yield Violation(command.line, "wandb login has a secret as its argument")
 
 
@@ -292,7 +277,7 @@ def _is_secret(text: str) -> bool:
 def escaped_dollar(context: Context) -> Iterator[Violation]:
     script = context.script
     for word, shown in _echoed(script):
-        match = _ESCAPED.search(word.raw)
+        match = _FORMS["escaped"].search(word.raw)
         if match and not (word.raw.startswith("'") or match[1] in shown) and _known(script, match[1]):
             yield Violation(word.line, f"echo prints ${match[1]} as it is, not its value")
     for word in chain.from_iterable(launch.program for launch in script.launches):
@@ -307,23 +292,31 @@ def _as_text(script: Script) -> Iterator[Violation]:
     """Report variables of the script in single quotes, which programs get as text."""
     readers = _READS_TEXTS | {*re.findall(r"([\w-]+)[ \t]*\(\)", script.text)}  # or functions
     for command in script.commands:
-        form, names = _ALONE, {word.visible.rpartition("/")[2] for word in command.words}
+        form, names = _FORMS["alone"], {word.visible.rpartition("/")[2] for word in command.words}
         for before, word in pairwise(command.words if names.isdisjoint(readers) else ()):
-            form = _IN_SINGLE if before.raw.endswith(".py") else form
+            form = _FORMS["in_single"] if before.raw.endswith(".py") else form
             match = form.fullmatch(word.raw)
-            if match and match[1] in script.variables.assignments and not _CODE_OPTION.match(before.raw):
+            if (
+                match
+                and match[1] in script.variables.assignments
+                and not _FORMS["code_option"].match(before.raw)
+            ):
                 says = f"inside single quotes ${match[1]} stays as it is: the program gets its name"
                 yield Violation(word.line, says)
 
 
 def _escaped_in_single(word: Word) -> re.Match[str] | None:
     """Return an escaped variable in single quotes, where no double quotes of an inner shell need it."""
-    return _ESCAPED.search(word.raw) if word.raw.startswith("'") and not _IN_QUOTES.search(word.raw) else None
+    return (
+        _FORMS["escaped"].search(word.raw)
+        if word.raw.startswith("'") and not _FORMS["in_quotes"].search(word.raw)
+        else None
+    )
 
 
 def _echoed(script: Script) -> Iterator[tuple[Word, set[str]]]:
     """Yield the words that echo prints into the job's output, and variables that are meant by name."""
-    labelled = {name for name, _ in _LABELLED.findall(script.text)}
+    labelled = {name for name, _ in _FORMS["labelled"].findall(script.text)}
     for command in script.commands:
         if command.name == "echo" and not (command.redirects or command.piped_out):
             parts = chain.from_iterable(word.parts for word in command.words)
@@ -360,7 +353,7 @@ def continuation_dangling(context: Context) -> Iterator[Violation]:
 @rule("continuation-blank")
 def continuation_blank(context: Context) -> Iterator[Violation]:
     script = context.script
-    for match in _BLANK_BEHIND.finditer(script.text if script.is_posix else ""):
+    for match in _FORMS["blank_behind"].finditer(script.text if script.is_posix else ""):
         line = script.line_at(match.start())
         begins = script.text.rfind("\n", 0, match.start()) + 1
         edits = (Edit(match.start(), match.end(), ""),)

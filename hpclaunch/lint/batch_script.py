@@ -1,7 +1,7 @@
 """A batch script, read once: everything that rules need."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
@@ -297,18 +297,27 @@ def read_script(text: str) -> Script:
         directives = tuple(one for one in directives if one.active)
     variables = read_variables(shell)
     variables.provided |= _passed(directives)
-    first = next((one for one in directives if one.active), None) or next(iter(directives), None)
+    launches = tuple(_launches(shell.commands, variables))
     return Script(
         text=text,
         language=language,
-        reader=first.reader if first else None,
+        reader=_reader_of(directives, launches),
         directives=directives,
         unread=unread_directives(text, not_code),
         shell=shell,
         variables=variables,
-        launches=tuple(_launches(shell.commands, variables)),
+        launches=launches,
         behind=_behind(whole, text),
     )
+
+
+def _reader_of(
+    directives: Sequence[directive_reader.Directive], launches: Iterable[Launch]
+) -> directive_reader.DirectiveReader | None:
+    """Return the reader of the first directives; of those of several schedulers a launcher decides."""
+    foreign = " ".join(TABLE["foreign_launchers"].get(one.launcher, "") for one in launches).split()
+    active = [one.reader for one in directives if one.active] or [one.reader for one in directives]
+    return next((one for one in active if one.kind not in foreign), next(iter(active), None))
 
 
 def _up_to_end(text: str) -> tuple[str, Shell]:

@@ -73,7 +73,16 @@ def test_a_program_that_srun_finds_without_path_is_a_warning(name: str, severity
     assert ": /project/bin/app starts" in found[0].message or name != "variable"
 
 
-@in_one_test("script, severity", [("filesystems", "error"), ("advised", "note"), ("account", "warning")])
+@in_one_test(
+    "script, severity",
+    [
+        ("filesystems", "error"),
+        ("constraint", "error"),
+        ("constraint-without-gpus", "note"),
+        ("advised", "note"),
+        ("account", "warning"),
+    ],
+)
 def test_only_what_the_site_refuses_without_is_an_error(script: str, severity: str) -> None:
     case = read_case(DATA / f"directive-missing.{script}.sh")
     found = [one.severity for one in findings(case.text, case.site) if one.rule == "directive-missing"]

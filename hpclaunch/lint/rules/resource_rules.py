@@ -294,7 +294,11 @@ def _missing(
         if not (given or _needless(context, advised)):
             severity: Severity | None = None if advised.required else "note"
             message = f"{advised.text} is missing: {advised.reason} ({cite(profile, advised.source)})"
-            yield Violation(None, message, f"add #{reader.sentinel} {advised.text}", severity)
+            remedy = f"add #{reader.sentinel} {advised.text}"
+            if others := advised.text.startswith("-C ") * (context.requested.gpus_of_node is None):
+                severity, remedy = "note", f"{remedy}, or the constraint of other nodes"
+            only = f"no GPU is requested, {profile.name} is known with GPU nodes only; " * others
+            yield Violation(None, only + message, remedy, severity)
 
 
 def _needless(context: Context, advised: AdvisedDirective) -> bool:

@@ -11,7 +11,7 @@ from hpclaunch.lint.known_variables import SHOWS, TABLE
 from hpclaunch.lint.launch_lines import Launch, Option, read_launch
 from hpclaunch.lint.shell_variables import Expansion, Variables, read_variables
 from hpclaunch.scheduler import directive_reader
-from hpclaunch.scheduler.directive_readers import read_directives, unread_directives
+from hpclaunch.scheduler.directive_readers import SUBMIT_COMMANDS, read_directives, unread_directives
 from hpclaunch.shell.shell_reader import read_shell
 from hpclaunch.shell.shell_syntax import Command, Ref, Shell, Word, without_beginning
 
@@ -20,13 +20,10 @@ Language = Literal["bash", "sh", "ksh", "zsh", "csh", "python", "other"]
 and set variables are read. python and other: only the directives are read."""
 
 _SHELLS: dict[str, Language] = TABLE["shells"]
-_WRITTEN_BY = re.compile(r"^# Written by hpclaunch \S+ for ", re.MULTILINE)
 _OF_TOOLS = re.compile(TABLE["texts_of_tools"])
 _OPEN_WORD = re.compile("|".join(TABLE["open_words"]))
 _PLACEHOLDER = re.compile("|".join([*TABLE["placeholders"], *TABLE["open_words"]]))
 _FIELD = re.compile(r"(?<![${\w])\{[A-Za-z_][\w.]*\}(?![}\w])")
-_IN_BRACKETS = re.compile(r"(?<=[ \t/=_])\([A-Za-z][\w -]*\)(?=[\w./])|(?<=/)\([A-Za-z][\w -]*\)(?=[ \t/]|$)")
-"""A name in parentheses that is a part of the name of a file, where the shell has no place for one."""
 _NOT_COMMENTS = re.compile(r"(?m)(?<=\n)(?!#).+")
 _OVERRIDE = re.compile(TABLE["override"])
 _COUNTS = TABLE["counts"].split()
@@ -117,11 +114,18 @@ class Script:
         return _lines_of_texts(self.shell)
 
     @cached_property
-    def written_scripts(self) -> tuple[tuple[int, str], ...]:
-        """First line and text of each here-document that is a shell script itself."""
-        bodies = [one for command in self.commands for one in command.redirects if one.body is not None]
-        scripts = [(one.line + 1, (one.body or "").replace("\\$", "$")) for one in bodies]
-        return tuple(one for one in scripts if re.match(TABLE["shell_scripts"], one[1]))
+    def written_scripts(self) -> "tuple[tuple[Script, bool], ...]":
+        """The here-documents that are shell scripts, or submitted, at their lines; True: none replaces $."""
+        found = list[tuple[Script, bool]]()
+        for command, one in ((each, one) for each in self.commands for one in each.redirects):
+            tabs = {"<<-": r"(?m)^\t+"}.get(one.operator, "(?!)")
+            body = re.sub(tabs, "", one.body or "")
+            if re.match(TABLE["shell_scripts"], body) or (body and command.name in SUBMIT_COMMANDS):
+                quoted = re.search(r"['\"\\]", one.target.raw) is not None
+                # A variable alone in a line may hold directives.
+                body = body if quoted else re.sub(r"(?m)^\$\{?\w+\}?$", "#", body).replace("\\$", "$")
+                found.append((read_script("\n" * one.line + body), quoted))
+        return tuple(found)
 
     @property
     def is_posix(self) -> bool:
@@ -165,7 +169,7 @@ class Script:
         whole = any(_FIELD.fullmatch(one.words[0].raw) for one in self.commands if one.words)
         fields = enumerate(map(_FIELD.search, lines) if whole else (), 1)
         broken = dict.fromkeys(line for line, text in self.shell.misplaced if text == "(")
-        in_brackets = [(line, _IN_BRACKETS.search(lines[line - 1])) for line in broken]
+        in_brackets = [(line, re.search(TABLE["names_in_brackets"], lines[line - 1])) for line in broken]
         return {line: found[0] for line, found in (*fields, *in_brackets) if found}
 
     @cached_property
@@ -281,7 +285,7 @@ def _counts_by_name(directives: Iterable[directive_reader.Directive]) -> list[di
 
 def written_by_hpclaunch(text: str) -> bool:
     """Tell whether hpclaunch has written a script."""
-    return _WRITTEN_BY.search(text) is not None
+    return re.search(TABLE["written_by_us"], text) is not None
 
 
 def read_script(text: str) -> Script:

@@ -1,13 +1,14 @@
 """Lint a script: run every rule, find the site from the script's directives, apply the safe fixes."""
 
 import re
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 
 import msgspec
 
 from hpclaunch.json_document import document_of
 from hpclaunch.lint import rules as _rules  # noqa: F401  importing them registers them
 from hpclaunch.lint.batch_script import Script, placeholder_in, read_script
+from hpclaunch.lint.known_variables import TABLE
 from hpclaunch.lint.lint_rule import NO_FILES, RULES, Context, Edit, Files, Finding, Rule, Violation
 from hpclaunch.lint.rules.module_rules import ever_loaded
 from hpclaunch.site.detect import bases_of
@@ -33,18 +34,21 @@ def find_faults(
 def lint_script(script: Script, profile: SiteProfile | None, files: Files) -> tuple[Finding, ...]:
     """Lint a script that was read before."""
     context = Context(script, profile, files)
-    found: list[Finding] = []
-    for rule, check in RULES.values():
+    found = [*_found_by(RULES, context), *_in_written_scripts(script, profile)]
+    lines = script.text.split("\n")
+    return in_order(dict.fromkeys(_with_column(one, lines, script) for one in found))
+
+
+def _found_by(names: Iterable[str], context: Context) -> Iterator[Finding]:
+    """Yield the findings of some rules in a script."""
+    for rule, check in (RULES[name] for name in names):
         doubt = _doubt(rule, context)
         if doubt is None:
             continue
         skipped = context.script.open_directives if rule.skips_placeholders else {}
         parts = context.components if rule.by_component else (context,)
         made = [one for part in parts for one in check(part)]
-        found += [_finding(rule, one, doubt) for one in made if one.line not in skipped]
-    found += _in_written_scripts(script)
-    lines = script.text.split("\n")
-    return in_order(dict.fromkeys(_with_column(one, lines, script) for one in found))
+        yield from (_finding(rule, one, doubt) for one in made if one.line not in skipped)
 
 
 def _with_column(one: Finding, lines: list[str], script: Script) -> Finding:
@@ -65,18 +69,17 @@ def _column_of_option(one: Finding, line: str, script: Script) -> int:
     return line.find(named) if named in line.strip() and named else len(line) - len(line.lstrip())
 
 
-_WRITTEN = ("status-lost-in-pipe", "tee-without-pipe", "set-option-misspelt")
-"""Rules for scripts that a script writes: they need no directives."""
-
-
-def _in_written_scripts(script: Script) -> list[Finding]:
-    """Return the findings in here-documents that are shell scripts themselves."""
-    found = list[Finding]()
-    for first_line, text in script.written_scripts:
-        context = Context(read_script("\n" * (first_line - 1) + text))
-        for rule, check in (RULES[name] for name in _WRITTEN):
-            found += [msgspec.structs.replace(_finding(rule, one, ""), edits=()) for one in check(context)]
-    return found
+def _in_written_scripts(script: Script, profile: SiteProfile | None) -> Iterator[Finding]:
+    """Yield the findings in here-documents that are scripts; a line with a variable of this one is open."""
+    lines = enumerate(script.text.split("\n"), 1)
+    left_open = {number for number, line in lines if re.search("[$`]", line)}
+    for written, known in script.written_scripts:
+        context = Context(written, profile)
+        found = [*_found_by(TABLE["rules_of_texts"].split(), context)]
+        if written.reader:
+            directives = _found_by(TABLE["rules_of_job_files"].split(), context)
+            found += [one for one in directives if known or one.line not in left_open]
+        yield from (msgspec.structs.replace(one, edits=()) for one in found)
 
 
 def _doubt(rule: Rule, context: Context) -> str | None:

@@ -32,11 +32,9 @@ from hpclaunch.shell.launcher_options import LIST_OPTIONS
 from hpclaunch.shell.shell_syntax import Assignment, Word
 
 _BLANK = r"[ \t\r\n]+"
-_LIST_PIECE = re.compile(r"(0x)?[0-9a-fA-F]+,?")
 _ONE_WORD = "remove the spaces, so that the list is one word"
 _BY_LOCAL_RANK = r"^[\"'\\]*\$\{?(SLURM_LOCALID|\w*LOCAL_RANK(ID)?)\b"
 _BINDER = {"map": "map_cpu", "mask": "the mask"}
-_WORKERS = re.compile(r" --(?:[\w-]+\.)?num[-_]workers[= ](\d{1,3})(?= |$)")
 
 
 @rule("mask-undefined-variable")
@@ -126,7 +124,7 @@ def _unquoted_assignments(script: Script) -> Iterator[Violation]:
         one, value = command.assignments[0], command.assignments[0].value
         if value is None or not is_list(one) or not value.visible.endswith(","):
             continue
-        if all(_LIST_PIECE.fullmatch(word.visible) for word in command.words):
+        if all(re.fullmatch(TABLE["list_piece"], word.visible) for word in command.words):
             edit = Edit(value.start, command.words[-1].end, value.raw + _raw(command.words))
             shown = command.words[0].visible
             message = f"the bind list in {one.name} is broken by spaces: the shell runs {shown!r}"
@@ -320,7 +318,7 @@ def workers_over_cpus(context: Context) -> Iterator[Violation]:
         return
     # Where a job has whole nodes only srun binds a program to the CPUs of its tasks.
     for launch in (one for one in context.script.launches if not context.owns_node or one.launcher == "srun"):
-        given = _WORKERS.search(" ".join(program_words(context.script, launch)))
+        given = re.search(TABLE["workers_option"], " ".join(program_words(context.script, launch)))
         cpus = _cpus_of_process(context.requested, launch)
         if given and cpus and int(given[1]) > cpus:
             message = f"{given[0].strip()}: a process gets {counted(cpus, 'CPU')}"

@@ -171,7 +171,8 @@ def scheduler_not_read(context: Context) -> Iterator[Violation]:
 def no_directives(context: Context) -> Iterator[Violation]:
     script, profile = context.script, context.profile
     without_queue = profile is not None and profile.scheduler.kind == THIS_MACHINE
-    if script.reader is not None or script.unread or without_queue or written_by_hpclaunch(script.text):
+    elsewhere = without_queue or any(one.reader for one, _ in script.written_scripts)
+    if script.reader is not None or script.unread or elsewhere or written_by_hpclaunch(script.text):
         return  # a script of ours without directives is for a machine without a queue
     if not script.text.strip():
         yield Violation(None, "the file is empty")

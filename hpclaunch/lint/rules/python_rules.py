@@ -22,9 +22,6 @@ _CALLBACKS: dict[str, dict[str, Any]] = TABLE["callbacks"]
 """Callback of Horovod 0.28 -> ``names`` of its arguments, in order, and how many are ``required``."""
 
 _BY_LOCAL_RANK: dict[str, str] = TABLE["gpu_by_local_rank"]
-_IMPORTS_LIGHTNING = re.compile(r"(?m)^\s*(import|from) (pytorch_lightning|lightning)\b")
-_OWN_TASKS = re.compile(r"(?:unset\s.*|-u ?)SLURM_(?:NTASKS|JOB_NAME)|\bSLURM_(?:NTASKS\w*|JOB_NAME)=")
-_OTHER_PLUGIN = re.compile(r" --(trainer\.plugins|print_config|help)\b")
 _INTERACTIVE = ("bash", "interactive")
 """Names of jobs in which Lightning does not look at Slurm."""
 
@@ -157,12 +154,12 @@ def lightning_tasks(context: Context) -> Iterator[Violation]:
 def _of_lightning(context: Context, launch: Launch) -> str | None:
     """Return the options of a program that surely uses Lightning's Trainer; None: it may not."""
     words = " ".join(program_words(context.script, launch))
-    if _OTHER_PLUGIN.search(words) or _OWN_TASKS.search(context.script.text):
+    if re.search(TABLE["other_plugin"], words) or re.search(TABLE["own_tasks"], context.script.text):
         return None
     if re.search(r"(^| )--trainer\.\w", words):
         return words
     source = "\n".join(text for _, text, _ in _launched(context, [launch]))
-    uses = _IMPORTS_LIGHTNING.search(source) and re.search(r"\b(Trainer|Fabric)\(", source)
+    uses = re.search(TABLE["imports_lightning"], source) and re.search(r"\b(Trainer|Fabric)\(", source)
     own = re.search(r"Environment\(|plugins=|spawn|notebook|fork", source)
     return f"{_of_trainer(source)} {words}" if uses and not own else None
 

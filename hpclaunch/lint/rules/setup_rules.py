@@ -8,10 +8,6 @@ from hpclaunch.lint.known_variables import TABLE
 from hpclaunch.lint.lint_rule import Context, Violation, rule
 from hpclaunch.lint.program_words import program_words
 
-_CONTAINER = re.compile(r"\b(?:singularity|apptainer) (?:\S+ )*?(?:exec|run|shell) (.*)")
-_USES_GPU = re.compile(r"(?i)\b(cuda|gpus?|nvidia-smi)\b|\bpython|torchrun|\btrain")
-_HAS_GPU = re.compile(r"(?i)--(nv|nvccli|rocm|oci|cleanenv-nv)\b|nvidia|libcuda|/dev\b|/usr/local/cuda")
-
 
 @rule("container-without-gpu")
 def container_without_gpu(context: Context) -> Iterator[Violation]:
@@ -19,14 +15,19 @@ def container_without_gpu(context: Context) -> Iterator[Violation]:
     if given or (context.node is not None and context.node.gpu_vendor != "nvidia"):  # AMD's need no option
         return
     within = _containers(context.script)
-    has_option = any(_HAS_GPU.search(text) or "$" in text.split(" exec ")[0] for _, text in within)
+    has_option = any(
+        re.search(TABLE["has_gpu"], text) or "$" in text.split(" exec ")[0] for _, text in within
+    )
     for line in [line for line, text in within if not has_option and _needs_gpu(context, text)][:1]:
         yield Violation(line, "the container is started without --nv: its program finds no GPU")
 
 
 def _containers(script: Script) -> list[tuple[int, str]]:
     """Return line and words of each start of a container."""
-    found = [(one.line, _CONTAINER.search(" ".join(program_words(script, one)))) for one in script.launches]
+    found = [
+        (one.line, re.search(TABLE["in_containers"], " ".join(program_words(script, one))))
+        for one in script.launches
+    ]
     return [(line, match[0]) for line, match in found if match]
 
 
@@ -36,4 +37,4 @@ def _needs_gpu(context: Context, text: str) -> bool:
     asks = requested.gpus or requested.gpus_per_node or requested.gpus_per_task
     program = re.sub(r"\S*\.(sif|simg|img)\b|(^| )\S+=\S*", " ", text)
     named = re.search(r"(?i)(^|[ =])cuda(:\d)?( |$)", program)
-    return bool(named or (asks and _USES_GPU.search(program)))
+    return bool(named or (asks and re.search(TABLE["uses_gpu"], program)))

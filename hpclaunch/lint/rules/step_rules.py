@@ -21,9 +21,7 @@ from hpclaunch.topology.node_topology import NodeTopology
 _STARTS_ITSELF = re.compile(rf"(?i)(?<![a-z])({'|'.join(TABLE['starts_ranks'].split())})")
 _ENDING = name_set(TABLE["ends"])
 _LIMITS, _OWN_SLOTS = (TABLE[name].split() for name in ("limits", "own_slots"))
-_UNSET_TASKS = re.compile(r"unset\s.*SLURM_NTASKS|SLURM_NTASKS=")
 _TRAINS = re.compile(r"(\S*/)?(python[\d.]*|torchrun|accelerate|deepspeed)( |$)")
-_GPU_BY_RANK = re.compile(r"VISIBLE_DEVICES|MPS|gpu-bind(?![= ][\"']?(v(erbose)?,)?none)")
 _STEP_TASKS = ("ntasks", "n", "het-group", "pack-group", "ntasks-per-gpu", "gpus-per-task")
 _ONE_THREAD = re.compile(rf"(\S*/)?({TABLE['one_thread']})( |$)")
 _TAKES_TIME, _GROUP_BEHIND = (re.compile(TABLE[name]) for name in ("takes_time", "group_behind"))
@@ -317,7 +315,7 @@ def step_takes_all_tasks(context: Context) -> Iterator[Violation]:
     tasks, nodes = _tasks(context) or 1, context.requested.node_count or 1
     for launch in filter(_takes_tasks, context.script.launches):
         own = _nodes_of_step(context, launch)
-        if own and own < min(nodes, tasks) and not _UNSET_TASKS.search(context.script.text):
+        if own and own < min(nodes, tasks) and not re.search(TABLE["unset_tasks"], context.script.text):
             one_each = context.requested.ranks_per_node == 1 or launch.option("ntasks-per-node")
             takes = f"srun without -n takes the {tasks} tasks of the job"
             message = f"{takes}: all start on {own} of {nodes} nodes"
@@ -395,7 +393,7 @@ def _gpus_of_job(context: Context) -> dict[str, float]:
 def ranks_share_gpus(context: Context) -> Iterator[Violation]:
     script = context.script
     gpus = context.requested.gpus_of_node or context.gpus_of_whole_node
-    if not gpus or context.requested.gpus_per_task or _GPU_BY_RANK.search(script.text):
+    if not gpus or context.requested.gpus_per_task or re.search(TABLE["gpu_by_rank"], script.text):
         return
     most = inf if context.requested.gpus_of_node else _MOST_RANKS
     for launch in filter(partial(_starts_python, script), _real(script)):

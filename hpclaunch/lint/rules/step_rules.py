@@ -226,7 +226,8 @@ def end_of_pipeline(script: Script, command: Command) -> Command:
     """Return the last command of a pipeline of plain commands; the command itself where it has none."""
     if command.after not in ("|", "|&"):
         return command
-    later = [one for one in script.commands if one.start > command.start and one.depth == command.depth]
+    every = script.variables.commands  # also those in the text for another shell
+    later = [one for one in every if one.start > command.start and one.depth == command.depth]
     return next((one for one in later if one.after not in ("|", "|&")), command)
 
 
@@ -316,10 +317,13 @@ def step_takes_all_tasks(context: Context) -> Iterator[Violation]:
     for launch in filter(_takes_tasks, context.script.launches):
         own = _nodes_of_step(context, launch)
         if own and own < min(nodes, tasks) and not re.search(TABLE["unset_tasks"], context.script.text):
-            one_each = context.requested.ranks_per_node == 1 or launch.option("ntasks-per-node")
+            each = -(-tasks // nodes)
+            one_each = each == 1 or launch.option("ntasks-per-node")
             takes = f"srun without -n takes the {tasks} tasks of the job"
             message = f"{takes}: all start on {own} of {nodes} nodes"
-            yield Violation(launch.line, message, f"write -n {own}", None if one_each else "warning")
+            alone = f", or -n {own} for one task per node" if each > 1 else ""
+            remedy = f"write -n {own * each}{alone}"
+            yield Violation(launch.line, message, remedy, None if one_each else "warning")
 
 
 def _takes_tasks(launch: Launch) -> bool:
@@ -507,7 +511,8 @@ def status_lost(context: Context) -> Iterator[Violation]:
     read = {"?", "PIPESTATUS"} & script.uses_after(launch.command.start)
     if later and _is_plain(launch.command, later) and all(map(_hides, later)) and not read:
         by = f"{later[-1].name} on line {later[-1].line}"
-        remedy = "write `wait $PID || exit` for each" if launch.command.after == "&" else None
+        remedies = {"&": "write `wait $PID || exit` for each", "||": "write `|| { echo failed; exit 1; }`"}
+        remedy = remedies.get(launch.command.after)
         meant: Severity | None = "note" if later[-1].name == "exit" else None
         message = f"the status of {launch.name} is lost: {by} ends the script"
         yield Violation(launch.line, message, remedy, meant)
@@ -527,7 +532,8 @@ def _is_plain(command: Command, later: list[Command]) -> bool:
     if command.piped_out or command.function or command.condition:
         return False
     waited = command.after == "&" and any(_texts(one.words) == ["wait"] for one in later)
-    return waited or command.after in ("\n", ";")
+    printed = command.after == "||" and later[0].name in ("echo", "printf")
+    return waited or printed or command.after in ("\n", ";")
 
 
 def _hides(command: Command) -> bool:

@@ -152,7 +152,9 @@ def variable_value_unknown(context: Context) -> Iterator[Violation]:
     for one, text in variables.values_of(*VALUES):
         values = VALUES[one.name]
         known = {value.lower() for value in values}
-        if "$" not in text and any(part.strip().lower() not in known for part in text.split(",")):
+        if not re.search(r"[${(\[]", text) and any(
+            part.strip().lower() not in known for part in text.split(",")
+        ):
             yield Violation(one.line, f"{one.name}={text}: known are {', '.join(sorted(values))}")
 
 
@@ -463,13 +465,18 @@ def array_past_list(context: Context) -> Iterator[Violation]:
         indices = re.fullmatch(r"(?:.*\[)?(\d[\d,-]*)\]?(?:%\d+)?", one.value or "")
         last = max(map(int, re.findall(r"\d+", indices[1]))) if indices else 0
         for name in names:
-            count = _count_of_items(script.variables.assignments.get(name, []))
+            count = _count_of_items(script, name)
             if 0 < count <= last:
-                yield Violation(one.line, f"{one.text}: the last number of {name} is {count - 1}")
+                remedy = f"write {name}=(...), the items in parentheses" if count == 1 else None
+                yield Violation(one.line, f"{one.text}: the last number of {name} is {count - 1}", remedy)
 
 
-def _count_of_items(made: list[Assignment]) -> int:
-    """Return how many items a list has; 0 where that is not known."""
+def _count_of_items(script: Script, name: str) -> int:
+    """Return how many items a list has, of a text one; 0 where that is not known."""
+    made = script.variables.assignments.get(name, [])
+    filled = re.search(rf"\b{name}\[[^]\n]*\]\+?=|-\w*[aA]\w* {name}\b", script.text)
+    if made and not filled and all(one.value for one in made):
+        return 1
     items = made[0].items if len(made) == 1 and not made[0].append else None
     return 0 if not items or any(re.search(r"[*?{\[$`(]", word.raw) for word in items) else len(items)
 

@@ -1,0 +1,4 @@
+#!/bin/bash
+#SBATCH --nodes=2 --ntasks-per-node=8 --time=10
+srun ./a || { echo "the run failed"; exit 1; }
+# site: unknown

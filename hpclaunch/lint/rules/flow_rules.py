@@ -23,17 +23,11 @@ _SET_VALID = set("abefhkmnoprtuvxBCEHPT")
 _MOST_READ = 300
 """Characters of a command that are read; what is cut off ends in no form."""
 _COUNTED, _UNSURE, _GOES_ON = (re.compile(TABLE["counters"][part]) for part in ("forms", "before", "behind"))
-_BEHIND_AMPERSAND = re.compile(r"[^\n\"'#|;&]*(?:>&\d[^\n\"'#|;&]*)?&[ \t]*(;(?!;)|&&)")
-_READS_AGAIN = re.compile(TABLE["reads_again"])
-_DESCRIPTOR = re.compile(r"(?<!\S)\d+(?=[<>])")  # 16>log is a redirection, no program or file named 16
-_PIPEFAIL = re.compile(r"(?:(set (?:.* )?-\w*o|shopt .*-[a-tv-z]+)|set .*\+\w*o|shopt .*-\w+) pipefail\b")
+_FORMS = {name: re.compile(form) for name, form in TABLE["forms_of_flow"].items()}
 _BUILDS = {"make", "gmake", "cmake", "ninja"}
-_INDIRECT = re.compile(r"\$\{!|\$\{\(P\)|\b(eval|nameref|(declare|local|typeset) -n)\b")
-_DIGITS = re.compile(r"\d+")
 _NO = ("False", "false", "0", "no")
 _Forms = tuple[list[dict[str, Any]], re.Pattern[str]]
 _TESTS = ("[", "[[", "test", "((")
-_SAID = re.compile(r"(?:[^\n&|;]|>&)*&&\s*(?:echo|printf|exit|true)\b")
 
 
 @rule("status-lost-in-pipe")
@@ -98,7 +92,7 @@ def _pipefail(script: Script, before: int) -> bool:
     """Tell whether pipefail is on at an offset."""
     on = re.search(r"\s-\w*o\s+pipefail\b", script.shebang) is not None
     for command in (one for one in script.commands if one.start < before and not one.depth):
-        if given := _PIPEFAIL.match(" ".join(word.visible for word in command.words)):
+        if given := _FORMS["pipefail"].match(" ".join(word.visible for word in command.words)):
             on = given[1] is not None
     return on
 
@@ -111,7 +105,7 @@ def shell_syntax(context: Context) -> Iterator[Violation]:
             if line not in script.open_words:
                 yield _syntax_error(line, text, script.text.split("\n")[line - 1])
         for command in (one for one in script.commands if one.after == "&" and not one.depth):
-            if found := _BEHIND_AMPERSAND.match(script.text, command.end):
+            if found := _FORMS["behind_ampersand"].match(script.text, command.end):
                 message = f"syntax error: {found[1]} behind &, which ends the command itself"
                 yield Violation(command.line, message)
 
@@ -144,10 +138,10 @@ def compiled_not_started(context: Context) -> Iterator[Violation]:
     started = runs(context.script)
     made = {_made(words): one.line for one, words in started}
     named = {word.rpartition("/")[2] for _, words in started if not _made(words) for word in words}
-    unused = {_DIGITS.sub("", name): name for name in made.keys() - named}
+    unused = {_FORMS["digits"].sub("", name): name for name in made.keys() - named}
     for one, words in started if named.isdisjoint(_BUILDS) else ():
         name = words[0].removeprefix("./")
-        other = unused.get(_DIGITS.sub("", name), name)
+        other = unused.get(_FORMS["digits"].sub("", name), name)
         if name not in {words[0], other} | made.keys():
             message = f"{name} is started, line {made[other]} compiles {other}"
             yield Violation(one.line, message, f"write ./{other}")
@@ -190,8 +184,8 @@ def _where(script: Script, command: Command) -> set[str]:
     places = {"if": asked, "function": command.function, "input": fed}
     places["loaded"] = _may_have_path(script, command)
     places["override"] = script.is_override(command)
-    places["indirect"] = _INDIRECT.search(script.text) is not None
-    places["tested"] = command.after == "&&" and _SAID.match(script.text, command.end) is not None
+    places["indirect"] = _FORMS["indirect"].search(script.text) is not None
+    places["tested"] = command.after == "&&" and _FORMS["said"].match(script.text, command.end) is not None
     shells = script.language, *re.findall(r"\b[kz]sh\b", script.text)  # these may read it, too: zsh -c TEXT
     return {command.name, *shells, *(name for name, here in places.items() if here)}
 
@@ -249,7 +243,7 @@ def _read_again(script: Script, command: Command) -> bool:
     """Tell whether a shell reads the variable that a command sets once more, as ``eval "$NAME"`` does."""
     variables = script.variables
     texts = ((one, " ".join(word.visible for word in one.words) + " ") for one in variables.commands)
-    words = (word for one, text in texts if _READS_AGAIN.match(text) for word in one.words)
+    words = (word for one, text in texts if _FORMS["reads_again"].match(text) for word in one.words)
     return any(command.start <= made.offset < command.end for word in words for made in _used(script, word))
 
 
@@ -271,7 +265,7 @@ def _refused(tables: dict[bool, _Forms], context: Context) -> Iterator[Violation
         whole = whole.replace("\\\n", "")
         shown, (whole, line) = whole[:60], _with_answers(script, command, whole)
         text = whole if len(whole) < _MOST_READ else f"{whole[:_MOST_READ]}\0"
-        if command.name not in own and (found := forms.match(_DESCRIPTOR.sub("", text))):
+        if command.name not in own and (found := forms.match(_FORMS["descriptor"].sub("", text))):
             row = rows[int(str(found.lastgroup)[1:])]
             if _holds(row, context, command) and _stands(row, script, command):
                 if line == command.line and found.end() > len(shown):

@@ -22,8 +22,6 @@ _CALLBACKS: dict[str, dict[str, Any]] = TABLE["callbacks"]
 """Callback of Horovod 0.28 -> ``names`` of its arguments, in order, and how many are ``required``."""
 
 _BY_LOCAL_RANK: dict[str, str] = TABLE["gpu_by_local_rank"]
-_INTERACTIVE = ("bash", "interactive")
-"""Names of jobs in which Lightning does not look at Slurm."""
 
 
 @rule("horovod-callback-arguments")
@@ -141,8 +139,8 @@ def _texts_behind_c(launches: list[Launch]) -> list[Word]:
 def lightning_tasks(context: Context) -> Iterator[Violation]:
     named = last_directive(context.directives, "job-name")
     counted = any(map(context.script.has_option, ("ntasks", "ntasks-per-node")))
-    if not counted or (named is not None and named.value in _INTERACTIVE):
-        return
+    if not counted or (named is not None and named.value in ("bash", "interactive")):
+        return  # in jobs of these names Lightning does not look at Slurm
     for launch in context.script.launches:
         own = launch.option("ntasks", "n", "ntasks-per-node", "nodes") or worker_run(context.script, launch)
         sees_tasks = launch.launcher in ("python", "srun") and not own

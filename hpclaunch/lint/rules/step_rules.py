@@ -21,10 +21,9 @@ from hpclaunch.topology.node_topology import NodeTopology
 _STARTS_ITSELF = re.compile(rf"(?i)(?<![a-z])({'|'.join(TABLE['starts_ranks'].split())})")
 _ENDING = name_set(TABLE["ends"])
 _LIMITS, _OWN_SLOTS = (TABLE[name].split() for name in ("limits", "own_slots"))
-_TRAINS = re.compile(r"(\S*/)?(python[\d.]*|torchrun|accelerate|deepspeed)( |$)")
+_FORMS = {name: re.compile(form) for name, form in TABLE["forms_of_steps"].items()}
 _STEP_TASKS = ("ntasks", "n", "het-group", "pack-group", "ntasks-per-gpu", "gpus-per-task")
 _ONE_THREAD = re.compile(rf"(\S*/)?({TABLE['one_thread']})( |$)")
-_TAKES_TIME, _GROUP_BEHIND = (re.compile(TABLE[name]) for name in ("takes_time", "group_behind"))
 _NO_PROGRAM = re.compile("|".join(TABLE["starts_none"]))
 _MOST_RANKS = 16
 """More ranks per node are a program for CPUs, where the script does not request the GPUs itself."""
@@ -153,7 +152,7 @@ def _needs_one_core(script: Script, started: list[str]) -> bool:
 
 def _trains(context: Context, started: list[str]) -> bool:
     """Tell whether Python runs on a node that is known: it loads data while the GPU computes."""
-    return context.node is not None and any(map(_TRAINS.match, started))
+    return context.node is not None and any(map(_FORMS["trains"].match, started))
 
 
 def _gets_cpus(context: Context) -> bool:
@@ -195,7 +194,9 @@ def _behind(script: Script) -> list[tuple[Command, str]]:
 
 def _alone(script: Script, command: Command) -> bool:
     """Tell whether a command, or the group that it ends, runs in the background."""
-    return command.after == "&" or bool(command.block and _GROUP_BEHIND.match(script.text, command.end))
+    return command.after == "&" or bool(
+        command.block and _FORMS["group_behind"].match(script.text, command.end)
+    )
 
 
 def _same_program(script: Script, one: Command, other: Command) -> bool:
@@ -234,7 +235,7 @@ def end_of_pipeline(script: Script, command: Command) -> Command:
 def _waits(script: Script, command: Command, behind: Command) -> bool:
     """Tell whether a command waits for one in the background, or runs another program for some time."""
     launches = any(one.command is command and not one.trivial for one in script.launches)
-    waiting = _TAKES_TIME.match(" ".join([*_texts(command.words), ""]))
+    waiting = _FORMS["takes_time"].match(" ".join([*_texts(command.words), ""]))
     again = command.name == "sleep" and command.block > behind.block
     runs = may_launch(command) or (command.words and command.name not in SHOWS)
     return bool(launches or waiting or again or runs)

@@ -19,12 +19,10 @@ from hpclaunch.shell.shell_syntax import Assignment, Command, Ref, Word
 _MOST = 12
 """Variables that are named in one script; a usual script has fewer."""
 _FORMS = {name: re.compile(form) for name, form in TABLE["forms_of_variables"].items()}
-_NO_SECRET = re.compile(TABLE["no_secret"])
 _NOT_OF_SCHEDULERS = r"^(?!SLURM_|PBS_|LSB_|SGE_|NSLOT$)|_HET_GROUP|PACK|SPANK"
 _BACKSLASH_KEPT = "in quotes this backslash is a character: the program gets it as an argument"
 _SPLITS_NOTHING = {*DECLARING, "echo", "printf", "[[", "case"}
 _READS_TEXTS = name_set(TABLE["reads_texts"])
-_ITEM = re.compile(TABLE["by_array_index"])
 _DEVICES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")
 
 
@@ -272,7 +270,7 @@ def _secrecy(script: Script, one: Assignment) -> Severity | None:
 
 def _is_secret(text: str) -> bool:
     """Tell whether a value looks like a key: long enough, no path, no number and no placeholder."""
-    return len(text) >= 8 and _NO_SECRET.search(text) is None
+    return len(text) >= 8 and _FORMS["no_secret"].search(text) is None
 
 
 @rule("escaped-dollar")
@@ -460,7 +458,7 @@ def _by_command_line(script: Script, name: str, option: str) -> bool:
 @rule("array-past-list")
 def array_past_list(context: Context) -> Iterator[Violation]:
     script = context.script
-    names = dict.fromkeys(_ITEM.findall(script.text if script.language != "zsh" else ""))
+    names = dict.fromkeys(_FORMS["by_array_index"].findall(script.text if script.language != "zsh" else ""))
     for one in (each for each in script.active_directives if each.name in ("array", "J", "t")):
         indices = re.fullmatch(r"(?:.*\[)?(\d[\d,-]*)\]?(?:%\d+)?", one.value or "")
         last = max(map(int, re.findall(r"\d+", indices[1]))) if indices else 0

@@ -2,7 +2,7 @@
 #PBS -N=run -q=gpu
 #PBS -j=oe
 #PBS -l=select=1
-#PBS -A=project
+#PBS -A=alpha
 #PBS -l walltime=01:00:00
 cd "$PBS_O_WORKDIR" || exit
 ./app

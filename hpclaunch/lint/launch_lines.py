@@ -58,12 +58,13 @@ class Launch:
         """Return the last option of these names where the launcher is srun."""
         return self.option(*names) if self.launcher == "srun" else None
 
-    def texts_for_ranks(self) -> Iterator[tuple[str, int, bool]]:
-        """Yield text, line and whether the batch shell leaves it as it is, of words and a shell's input."""
+    def texts_for_ranks(self) -> Iterator[tuple[str, int]]:
+        """Yield what the shell of each rank reads, with its line, without what the batch shell replaces."""
         for word in self.program:
-            yield word.raw, word.line, word.raw.startswith("'")
+            yield _read_later(word.raw) if word.raw[:1] == '"' else word.visible, word.line
         for one in self.command.redirects if self.command.inner else ():
-            yield one.body or "", one.line + 1, one.target.raw.startswith(("'", '"', "\\"))
+            text, plain = one.body or "", re.search(r"['\"\\]", one.target.raw)
+            yield text if plain else _read_later(text), one.line + 1
 
     @property
     def by_launcher(self) -> bool:
@@ -78,6 +79,11 @@ class Launch:
             return all(_is_trivial([word.visible for word in one.words[:3]]) for one in inner)
         words = [word.visible for word in self.program]
         return _is_trivial(words[program_at(tuple(words)) :][:3])
+
+
+def _read_later(text: str) -> str:
+    """Return a text in double quotes without the signs that the shell around it reads."""
+    return re.sub(r"\\([$`])|[$`]", lambda sign: sign[1] or "?", text)
 
 
 def _is_trivial(words: list[str]) -> bool:

@@ -159,9 +159,15 @@ class Variables:
 
     def _alternatives(self, part: Part, offset: int, path: Path, meant: bool) -> Iterator[Expansion]:
         """Yield the values of a variable by each assignment that may hold."""
-        for one in reaching(self.assignments.get(part.text, ()), offset, path):
+        for one in reaching(self._seen(part.text, path), offset, path):
             for value in self._assigned(one, part, meant):
                 yield from self._substituted(value, part, offset, path, meant) if part.words else [value]
+
+    def _seen(self, name: str, path: Path) -> Sequence[Assignment]:
+        """Return the assignments of a variable; in a text for another shell its own and exported ones."""
+        made, inside = self.assignments.get(name, ()), {block for block, _ in path if block.kind == "sh"}
+        known = not inside or name in self.exported or name in SYSTEM or _SCHEDULER.fullmatch(name)
+        return made if known else [one for one in made if inside & dict(one.path).keys()]
 
     def _assigned(self, one: Assignment | None, part: Part, meant: bool) -> tuple[Expansion, ...]:
         value = self._assigned_word(one) if one else None
@@ -214,7 +220,7 @@ class Variables:
     def _items(self, part: Part, offset: int, path: Path, depth: int) -> list[str]:
         """Return the items of an array as far as they are the same in every case."""
         cases: list[list[str]] = []
-        for one in reaching(self.assignments.get(part.text, ()), offset, path):
+        for one in reaching(self._seen(part.text, path), offset, path):
             if one is None or one.items is None or _grows(one):
                 cases.append([_shown(part)])
                 continue
@@ -377,8 +383,7 @@ def reaching(made: Sequence[Assignment], offset: int, path: Path) -> list[Assign
 
 def _maybe(one: Assignment, path: Path) -> list[tuple[Block, int]]:
     """Return the branches around an assignment, and not around the place, that may not run."""
-    own = [step for step in one.path if step not in path]
-    return [(block, branch) for block, branch in own if branch and block.kind in _MAYBE]
+    return [step for step in one.path if step not in path and step[1] and step[0].kind in _MAYBE]
 
 
 def _behind(
@@ -397,7 +402,7 @@ def _may_reach(one: Assignment, offset: int, path: Path) -> bool:
     """Tell whether a place may see an assignment: not from a subshell, another branch, or behind ``exit``."""
     own, here = [step for step in one.path if step not in path], dict(path)
     if any(block.kind in _LOOPS for block, _ in set(one.path) & set(path)):
-        return "(" not in map(attrgetter("kind"), dict(own))
+        return not {"(", "sh"}.intersection(map(attrgetter("kind"), dict(own)))
     functions = {block for block in here if block.kind == "function"}
     before = one.offset < offset or bool(functions - dict(one.path).keys())
     return before and not any(_is_cut_off(block, branch, here) for block, branch in own)
@@ -406,4 +411,4 @@ def _may_reach(one: Assignment, offset: int, path: Path) -> bool:
 def _is_cut_off(block: Block, branch: int, here: dict[Block, int]) -> bool:
     """Tell whether nothing leads from a branch to a place: a subshell, ``exit``, another branch."""
     elsewhere = bool(branch and here.get(block)) and block.kind in _ONE_OF
-    return block.kind == "(" or branch in block.left_by or elsewhere
+    return block.kind in ("(", "sh") or branch in block.left_by or elsewhere

@@ -403,7 +403,7 @@ def _changed(value: Value, operator: str) -> Value | None:
 
 def adds_in_block(made: Assignment) -> bool:
     """Tell whether words are added to a variable in a condition or a loop: ``A+=b``, ``A="$A b"``."""
-    inside = any(branch and block.kind not in ("function", "(") for block, branch in made.path)
+    inside = any(branch and block.kind not in ("function", "(", "sh") for block, branch in made.path)
     parts = [replace(part, quoted=False) for part in made.value.parts] if made.value else []
     return inside and (made.append or Part("variable", made.name) in parts)
 

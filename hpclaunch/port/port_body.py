@@ -208,7 +208,7 @@ def _assignment(port: Port, one: Assignment, command: Command, *, exported: bool
     value = port.values.named(one.name, one.offset + 1)
     if exported and not of_machine and one.line in port.faults:
         return port.says("fault", fault=port.faults[one.line])
-    in_subshell = any(block.kind == "(" for block, _ in command.path)
+    in_subshell = any(block.kind in ("(", "sh") for block, _ in command.path)
     if (exported or of_machine) and (in_subshell or decided(command)):
         value = Value(None, None)
     if one.name in port.command.missing and not (of_machine or (exported and value.known)):

@@ -79,7 +79,7 @@ def _read(text: str, offsets: Sequence[int], newlines: list[int], path: Path, le
     for command in reader.shell.commands if level < _MAX_LEVEL else ():
         given = _given_to_shell(command)
         if given is not None:
-            inside = (*command.path, (Block("("), 1))
+            inside = (*command.path, (Block("sh" if given[0] in reader.shell.quoted_texts else "("), 1))
             command.inner = _read(*given, newlines, inside, level + 1).commands
     return reader.shell
 

@@ -81,7 +81,7 @@ class Block:
     """A compound command, or a chain of ``&&`` and ``||``: which of its branches run is known at run time."""
 
     kind: str
-    """if, case, while, for, function, ``(`` (a subshell), ``&&``, ..."""
+    """if, case, while, for, function, ``(`` (a subshell), ``sh`` (a quoted text for a shell), ``&&``, ..."""
     branches: int = 0
     exhaustive: bool = False
     """One of the branches always runs: there is an ``else``, or ``*)``."""

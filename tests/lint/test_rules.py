@@ -477,6 +477,12 @@ def test_a_severity_depends_on_the_lines_around(lines: str, rule: str, severity:
     assert {one.severity for one in found if one.rule == rule} == {severity}
 
 
+def test_an_address_of_each_node_is_shown_with_its_option() -> None:
+    case = read_case(DATA / "rendezvous-own-host.between-quotes.sh")
+    found = [one.message for one in findings(case.text, case.site) if one.rule == "rendezvous-own-host"]
+    assert found == ["--rdzv_endpoint=$(hostname...: each of 2 nodes takes its own"]
+
+
 def test_the_batch_shell_computes_what_an_unquoted_text_has() -> None:
     """All ranks get one host and one port: $(hostname) and RANDOM are read before srun starts."""
     text = """#!/bin/bash

@@ -24,10 +24,8 @@ _MOST_READ = 300
 """Characters of a command that are read; what is cut off ends in no form."""
 _COUNTED, _UNSURE, _GOES_ON = (re.compile(TABLE["counters"][part]) for part in ("forms", "before", "behind"))
 _FORMS = {name: re.compile(form) for name, form in TABLE["forms_of_flow"].items()}
-_BUILDS = {"make", "gmake", "cmake", "ninja"}
 _NO = ("False", "false", "0", "no")
 _Forms = tuple[list[dict[str, Any]], re.Pattern[str]]
-_TESTS = ("[", "[[", "test", "((")
 
 
 @rule("status-lost-in-pipe")
@@ -139,7 +137,7 @@ def compiled_not_started(context: Context) -> Iterator[Violation]:
     made = {_made(words): one.line for one, words in started}
     named = {word.rpartition("/")[2] for _, words in started if not _made(words) for word in words}
     unused = {_FORMS["digits"].sub("", name): name for name in made.keys() - named}
-    for one, words in started if named.isdisjoint(_BUILDS) else ():
+    for one, words in started if named.isdisjoint({"make", "gmake", "cmake", "ninja"}) else ():
         name = words[0].removeprefix("./")
         other = unused.get(_FORMS["digits"].sub("", name), name)
         if name not in {words[0], other} | made.keys():
@@ -346,7 +344,7 @@ def _with_dry_option(words: list[str]) -> tuple[str, str]:
 def _is_looked_at(script: Script, command: Command) -> bool:
     """Tell whether the script reads the output or the status of a command, or runs it only after a test."""
     before = [one.name for one in script.commands if one.start < command.start][-1:]
-    tested = command.before in ("&&", "||") and before[0] in _TESTS
+    tested = command.before in ("&&", "||") and before[0] in ("[", "[[", "test", "((")
     looked = command.condition or command.depth or command.piped_out or command.after in ("&&", "||")
     return bool(tested or looked)
 

@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from operator import attrgetter
-from typing import Any
 
 from hpclaunch.amounts import counted
 from hpclaunch.lint.bind_lists import launch_ranks_per_node, ranks_of
@@ -17,9 +16,6 @@ from hpclaunch.lint.program_words import program_words, worker_run
 from hpclaunch.plan.program import parsed_program
 from hpclaunch.scheduler.directive_reader import RequestedResources, last_directive
 from hpclaunch.shell.shell_syntax import Word
-
-_CALLBACKS: dict[str, dict[str, Any]] = TABLE["callbacks"]
-"""Callback of Horovod 0.28 -> ``names`` of its arguments, in order, and how many are ``required``."""
 
 _BY_LOCAL_RANK: dict[str, str] = TABLE["gpu_by_local_rank"]
 
@@ -44,15 +40,14 @@ def gpu_number_of_node(context: Context) -> Iterator[Violation]:
 
 def _in_texts(launch: Launch, sees: str) -> Iterator[Violation]:
     """Report GPUs by the rank's number on its node in what the shell of each rank reads."""
-    for text, line, plain in launch.texts_for_ranks():
-        found = re.search(_BY_LOCAL_RANK["shell"], text)
-        if found and (plain or found[1]):
+    for text, line in launch.texts_for_ranks():
+        if found := re.search(_BY_LOCAL_RANK["shell"], text):
             yield Violation(line + text.count("\n", 0, found.start()), f"{found[0]}: {sees}")
 
 
 def _in_python(context: Context, launch: Launch, sees: str) -> Iterator[Violation]:
     """Report the first GPU by the rank's number on its node in each text of Python that is launched."""
-    given = any(re.search(_BY_LOCAL_RANK["given"], text) for text, _, _ in launch.texts_for_ranks())
+    given = any(re.search(_BY_LOCAL_RANK["given"], text) for text, _ in launch.texts_for_ranks())
     names = "(SLURM_LOCALID|LOCAL_RANK)" if given else "SLURM_LOCALID"
     severity: Severity | None = "error" if launch_ranks_per_node(context, launch) else None
     workers = worker_run(context.script, launch) is not None  # these set LOCAL_RANK themselves
@@ -217,7 +212,7 @@ def _calls(source: str) -> list[ast.Call]:
 def _wrong_calls(source: str) -> Iterator[tuple[ast.Call, str]]:
     for call in _calls(source):
         called = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-        row = _CALLBACKS.get(called)
+        row = TABLE["callbacks"].get(called)
         if row and (message := _mistake(call, row["names"].split(), row["required"])):
             yield call, f"{called}: {message}"
 

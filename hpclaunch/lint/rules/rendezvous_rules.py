@@ -29,7 +29,6 @@ from hpclaunch.scheduler.directive_reader import name_set, whole_number
 from hpclaunch.shell.shell_syntax import Ref
 
 _HERE = re.compile(r"(localhost|127\.0\.0\.1)(:\d+)?")
-_RANK_NAMES = ("RANK", "LOCAL_RANK", "NODE_RANK")
 _STEP_VARIABLES = name_set(TABLE["of_ranks_only"])
 _OWN = [re.compile(TABLE[name]) for name in ("own_host", "own_port")]
 """An address or port that each reader replaces by its own host, or draws by lot."""
@@ -310,16 +309,16 @@ def _address(script: Script, launch: Launch) -> str | None:
 def rendezvous_own_host(context: Context) -> Iterator[Violation]:
     for launch in context.script.launches:
         nodes = _nodes(context, launch) or _named_nodes(context, launch)
-        for text, line, plain in launch.texts_for_ranks() if launch.by_launcher and nodes != 1 else ():
-            for found in _own(text, plain):
+        for text, line in launch.texts_for_ranks() if launch.by_launcher and nodes != 1 else ():
+            for found in _own(text):
                 message = f"{found[0].strip()}...: each of {nodes or 'several'} nodes takes its own"
                 line += text.count("\n", 0, found.start())
                 yield Violation(line, message, severity=None if nodes else "warning")
 
 
-def _own(text: str, plain: bool) -> list[re.Match[str]]:
+def _own(text: str) -> list[re.Match[str]]:
     """Return the first address or port that the shell of each node replaces by its own one."""
-    found = [match for match in (one.search(text) for one in _OWN) if match and bool(match[3]) != plain]
+    found = [match for match in (one.search(text) for one in _OWN) if match]
     return [] if re.search(r"\bif\b", text) else found[:1]
 
 
@@ -366,7 +365,7 @@ def _in_launch(script: Script, ref: Ref) -> bool:
         return True
     names = {part.text for one in several for word in one.command.words for part in word.parts}
     if any(one.by_launcher and worker_run(script, one) is None for one in several):
-        names.update(_RANK_NAMES)  # torchrun and its kin set others
+        names.update(("RANK", "LOCAL_RANK", "NODE_RANK"))  # torchrun and its kin set others
     return bool(names.intersection(_assigned_with(script, ref)))
 
 

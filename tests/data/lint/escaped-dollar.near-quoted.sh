@@ -1,7 +1,7 @@
 #!/bin/bash
 #SBATCH --nodes=1
 #SBATCH --time=01:00:00
-DATA=/scratch/data
+export DATA=/scratch/data
 srun python train.py --data "$DATA" 'price=$x'
 srun bash -c 'python train.py $DATA'
 # site: unknown

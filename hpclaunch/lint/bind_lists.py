@@ -18,8 +18,6 @@ from hpclaunch.lint.shell_variables import Expansion, Variables
 from hpclaunch.shell.shell_syntax import Assignment, Ref, Word
 from hpclaunch.topology.node_topology import Core, NodeTopology
 
-_SRUN_LIST = re.compile(r"(?:\w+,)*(mask_cpu|map_cpu)[:=](.*)", re.DOTALL)
-_PALS_LIST = re.compile(r"(?:\w+,)*list:(.*)", re.DOTALL)
 _LIST_NAME = re.compile(r".*mask.*|.*map_?cpus?|.*cpu_?(bind|map).*|.*bind.*", re.IGNORECASE)
 _LIST_TEXT = re.compile(r"\s*(0x|mask_cpu:|map_cpu:)", re.IGNORECASE)
 _HAS_ENTRIES = re.compile(r"\d.*[,:]|0x")
@@ -168,9 +166,9 @@ def ranks_of(context: Context, launch: Launch) -> int | None:
 def _bind_list(text: str | None, line: int, ranks: int | None) -> BindList | None:
     """Read ``mask_cpu:...``, ``map_cpu:...`` or PALS' ``list:...``; None for any other text."""
     text = re.sub(r"[\s'\"]+", "", text or "")
-    if match := _SRUN_LIST.fullmatch(text):
+    if match := re.fullmatch(TABLE["list_of_srun"], text):
         return BindList(line, "mask" if match[1] == "mask_cpu" else "map", match[2].strip(","), ranks)
-    if match := _PALS_LIST.fullmatch(text):
+    if match := re.fullmatch(TABLE["list_of_pals"], text):
         masks = [_mask(part) for part in match[1].split(":")]
         return BindList(line, "mask", ",".join(masks), ranks)
     return None

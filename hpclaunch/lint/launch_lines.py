@@ -15,9 +15,7 @@ from hpclaunch.software.containers import RUNTIMES
 LAUNCHERS = name_set(TABLE["launchers"])
 _SRUN = launcher_options.LAUNCHER_OPTIONS["srun"]
 SRUN_OPTIONS = sorted({*_SRUN.valued, *_SRUN.sizes, *_SRUN.about, *name_set(TABLE["srun_flags"])})
-_RUNS_PYTHON = re.compile(r"(?:.*/)?(python[\d.]*|accelerate|deepspeed)")
 _CONTAINERS = frozenset({"podman", *RUNTIMES})
-_SHOWS_BINDING = re.compile(r"(?i)(hello|echo)[-_]?\w*|\w*(affinity|xthi)\w*|[a-z]+_check")
 _SHORTEST_LIST = 4
 STOPS = re.compile(TABLE["stops"])
 """Commands that stop or show what runs, and start nothing."""
@@ -90,7 +88,7 @@ def _is_trivial(words: list[str]) -> bool:
     """Tell whether a command only prints information, or stops what runs."""
     name = words[0].rpartition("/")[2] if words else ""
     by_python = re.fullmatch(r"python[\d.]*", name) and words[1:2] in (["-c"], ["-V"], ["--version"])
-    shows = _SHOWS_BINDING.fullmatch(name) or STOPS.match(" ".join([name, *words[1:]]))
+    shows = re.fullmatch(TABLE["shows_binding"], name) or STOPS.match(" ".join([name, *words[1:]]))
     return bool(by_python or shows) or name in INFORMATION_COMMANDS
 
 
@@ -108,7 +106,7 @@ def read_launch(command: Command, variables: Variables | None = None) -> Launch 
         launch = Launch(command, "mpiexec" if name.startswith("mpi") else name, name=name)
         _read_options(launch, _with_options_of_variables(words[1:], variables), variables)
         return launch
-    if _RUNS_PYTHON.fullmatch(words[0].visible) or name in _CONTAINERS:
+    if re.fullmatch(TABLE["runs_python"], words[0].visible) or name in _CONTAINERS:
         return Launch(command, "python", [], words, name=name)
     return None
 

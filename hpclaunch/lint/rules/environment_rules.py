@@ -15,7 +15,6 @@ from hpclaunch.shell.arithmetic import MAX_VALUE, Bounds, bounds
 from hpclaunch.shell.shell_syntax import Command, Part, variable_name
 
 _MOST_PORT = 65535
-_LOGIN_SHELL = re.compile(r"\S*/(ba|z|k)?sh (-\w*l|--login)")  # it sets PATH itself, by /etc/profile
 _FEWEST_GPUS = 4
 """The GPUs of a usual node; a job with fewer leaves some to other jobs."""
 _PORTS = {"master-port": r"(\d{2,5})", "rdzv-endpoint": r".*:(\d{2,5})"}
@@ -47,7 +46,7 @@ def export_without_all(context: Context) -> Iterator[Violation]:
         option, words = launch.option("export"), script.variables.fields(launch.program) or ["?"]
         text = script.value(option).in_words if option else of_job
         found = bool(re.search(r"[/$?]", words[0]) or launch.option("container-image", "container"))
-        if _drops_path(text, found) and not _LOGIN_SHELL.match(" ".join(words)):
+        if _drops_path(text, found) and not re.match(TABLE["login_shell"], " ".join(words)):
             message = f"--export={text[:40]}: {words[0]} starts without the script's PATH and modules"
             yield Violation(launch.line, message, severity=severities[found + (option is None)])
             return

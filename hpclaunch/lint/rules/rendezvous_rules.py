@@ -32,7 +32,6 @@ _HERE = re.compile(r"(localhost|127\.0\.0\.1)(:\d+)?")
 _STEP_VARIABLES = name_set(TABLE["of_ranks_only"])
 _OWN = [re.compile(TABLE[name]) for name in ("own_host", "own_port")]
 """An address or port that each reader replaces by its own host, or draws by lot."""
-_ON_CPUS = re.compile(r"(^|[\s=-])cpu(\s|$)|gloo")
 
 
 def _runs(script: Script, *rows: WorkerLauncher) -> list[WorkerRun]:
@@ -236,7 +235,7 @@ def processes_over_gpus(context: Context) -> Iterator[Violation]:
     for run in _runs(context.script, *WORKER_LAUNCHERS) if gpus else ():
         number = _workers(context, run)
         words = " ".join(program_words(context.script, run.launch)).lower()
-        if number and number > gpus and not _ON_CPUS.search(words):
+        if number and number > gpus and not re.search(TABLE["on_cpus"], words):
             option = (*run.row.workers, run.row.processes)[0]
             message = f"{option}={number} processes per node, {counted(gpus, 'GPU')} per node"
             yield Violation(run.launch.line, message)

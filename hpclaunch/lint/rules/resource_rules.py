@@ -22,11 +22,8 @@ from hpclaunch.site.schema import Node, Queue, SiteProfile
 from hpclaunch.site.site_scheduler import About, cite, misfits
 from hpclaunch.walltime import format_walltime
 
-_DEFAULT_QOS = "normal"
-"""A QOS that Slurm's database has from the start (slurm.schedmd.com/qos.html)."""
 _NOT_JUDGED = re.compile(rf"(?i)(unlimited|infinite|-1)$|.*(\$|{JOINED.pattern})")
 """No limit, a variable, or a sign that is reported."""
-_VARIABLE = re.compile(r"\$(?:[A-Za-z_]\w*|\{(?! |\w+[.(])[^}]*\}?|\([^)]*\)?)|`[^`]*`?")
 # A short one is too similar to the first word of many comments.
 _LONG_SENTINELS = [reader.sentinel for reader in DIRECTIVE_READERS if len(reader.sentinel) > 4]
 _SHORTEST_S = 60
@@ -259,10 +256,12 @@ def queue_unknown(context: Context) -> Iterator[Violation]:
 
 def _unknown_queues(context: Context, profile: SiteProfile) -> Iterator[tuple[str, int]]:
     """Yield name and line of each queue that the profile does not know and that not every Slurm has."""
-    default = {one.line for one in context.directives if one.role == "qos" and one.value == _DEFAULT_QOS}
+    default = {
+        one.line for one in context.directives if one.role == "qos" and one.value == TABLE["default_qos"]
+    }
     for names, line, queue in context.queues:
         for name in names.split(",") if queue is None else ():
-            if name not in profile.queues and not (name == _DEFAULT_QOS and line in default):
+            if name not in profile.queues and not (name == TABLE["default_qos"] and line in default):
                 yield name, line
 
 
@@ -411,7 +410,7 @@ def _misspelt_sentinels(script: Script) -> Iterator[Violation]:
 @rule("directive-variable")
 def directive_variable(context: Context) -> Iterator[Violation]:
     for found in context.script.active_directives:
-        variable = _VARIABLE.search(re.sub("<%.*?%>", "", found.value or ""))
+        variable = re.search(TABLE["variables_in_directives"], re.sub("<%.*?%>", "", found.value or ""))
         row = TABLE["dollar_in_files"].get(f"{found.reader.kind} {found.role}", {"unless": ""})
         allowed = () if "says" in row else found.reader.dollar_options
         if variable and allowed is not None and found.name not in allowed:

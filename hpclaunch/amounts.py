@@ -1,6 +1,10 @@
 """Numbers with their nouns, amounts of bytes, and lists of names, for people."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
+from typing import TypeVar
+
+_Item = TypeVar("_Item")
+_Key = TypeVar("_Key", bound=Hashable)
 
 
 def counted(number: int, noun: str, plural: str | None = None, spec: str = "") -> str:
@@ -30,3 +34,11 @@ def format_bytes(count: float) -> str:
 def rounded(value: float | None, digits: int = 3) -> float | None:
     """Round what is known."""
     return None if value is None else round(value, digits)
+
+
+def grouped(pairs: Iterable[tuple[_Key, _Item]]) -> dict[_Key, list[_Item]]:
+    """Return key -> the items that have it, both in the order in which they came."""
+    found: dict[_Key, list[_Item]] = {}
+    for key, item in pairs:
+        found.setdefault(key, []).append(item)
+    return found

@@ -1,5 +1,6 @@
 """Where the folders of the package are, in a wheel or a checkout, and its tables in YAML."""
 
+import re
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -37,6 +38,12 @@ def shell_words(module: str, name: str, function: str, shell: str = "sh") -> tup
 def package_constants(file: str, part: str) -> SimpleNamespace:
     """Return a part of a YAML file of the package with constants; its keys are attributes."""
     return SimpleNamespace(**package_table(file)[part])
+
+
+def package_patterns(file: str, part: str) -> SimpleNamespace:
+    """Return the regular expressions of a part, under ``forms``; their names are attributes."""
+    forms = package_table(file)[part]["forms"]
+    return SimpleNamespace(**{name: re.compile(form) for name, form in forms.items()})
 
 
 @cache

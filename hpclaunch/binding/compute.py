@@ -11,7 +11,7 @@ from math import gcd, lcm
 
 import msgspec
 
-from hpclaunch.amounts import counted
+from hpclaunch.amounts import counted, grouped
 from hpclaunch.binding.core_shares import L3, Block, Machine, balanced_counts, machine_for, split
 from hpclaunch.binding.node_binding import BindingRequest, NodeBinding, RankBinding, idle_note, share_gpus
 from hpclaunch.cpuset import format_cpu_list
@@ -167,9 +167,7 @@ def _sorted_by_cores(machine: Machine, gpus: list[Gpu]) -> list[Gpu]:
 
 def _numa_nodes(machine: Machine) -> list[_Numa]:
     """Return the NUMA nodes that have usable cores, in the order of the machine."""
-    blocks: dict[int | None, Block] = {}
-    for core in machine.block():
-        blocks.setdefault(machine.numa[core], []).append(core)
+    blocks = grouped((machine.numa[core], core) for core in machine.block())
     nodes = [
         _Numa(id=node, block=block, capacity=len(machine.usable(block))) for node, block in blocks.items()
     ]
@@ -366,9 +364,7 @@ def _known(numbers: Iterable[int | None]) -> tuple[int, ...]:
 
 def _nics(nics: tuple[Nic, ...], ranks: list[RankBinding]) -> dict[int, str]:
     """Assign the NICs near each group of ranks to them in order; ranks with none near get none."""
-    members: dict[tuple[str, ...], list[int]] = {}
-    for rank in ranks:
-        members.setdefault(_near_nics(nics, rank), []).append(rank.local_rank)
+    members = grouped((_near_nics(nics, rank), rank.local_rank) for rank in ranks)
     return {
         rank: near[place * len(near) // len(sharing)]
         for near, sharing in members.items()

@@ -10,6 +10,7 @@ from itertools import accumulate, pairwise
 
 import msgspec
 
+from hpclaunch.amounts import grouped
 from hpclaunch.binding.node_binding import BindingRequest
 from hpclaunch.topology.node_topology import Core, NodeTopology
 
@@ -52,9 +53,7 @@ class Machine(msgspec.Struct, frozen=True):
     def parts(self, block: Block, level: int) -> list[Block]:
         """Return the parts of a block that have a usable core; the block itself where they are unknown."""
         part_of = self.part_of[level]
-        parts: dict[int, Block] = {}
-        for core in block:
-            parts.setdefault(part_of[core], []).append(core)
+        parts = grouped((part_of[core], core) for core in block)
         if -1 in parts:
             return [block]
         return [part for part in parts.values() if any(self.threads[core] for core in part)] or [block]

@@ -5,6 +5,7 @@ from itertools import chain
 
 import msgspec
 
+from hpclaunch.amounts import grouped
 from hpclaunch.cpuset import format_cpu_list, parse_cpu_list
 from hpclaunch.errors import BadInputError, note_text
 from hpclaunch.topology.node_topology import Core, NodeTopology
@@ -60,10 +61,7 @@ def _with_l3(topology: NodeTopology) -> NodeTopology:
 
 def _places_by_numa(cores: list[Core]) -> dict[int | None, list[int]]:
     """Return the indices of each NUMA node's cores."""
-    places: dict[int | None, list[int]] = {}
-    for place, core in enumerate(cores):
-        places.setdefault(core.numa, []).append(place)
-    return places
+    return grouped((core.numa, place) for place, core in enumerate(cores))
 
 
 def _unknown_groups(numa: int | None, cores: int, gpus: int) -> BadInputError:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hpclaunch.amounts import grouped
 from hpclaunch.cli._jobs import named
 from hpclaunch.cli._options import check_picture_name, options, refuse_mixtures
 from hpclaunch.cli._terminal import echo_text, printed, terminal_table, terminal_width, write_picture
@@ -131,9 +132,8 @@ def _print_ranks(found: AttachDocument) -> None:
 
 def _summary(found: AttachDocument) -> str:
     """Return a line for each node, step and verdict, with the number of ranks and the first of them."""
-    kinds: dict[tuple[str, str, str], list[int]] = {}
-    for report, details in zip(found.ranks, found.details, strict=True):
-        kinds.setdefault((report.host, details.step, report.verdict), []).append(report.rank)
+    pairs = zip(found.ranks, found.details, strict=True)
+    kinds = grouped(((report.host, details.step, report.verdict), report.rank) for report, details in pairs)
     rows: list[tuple[str, ...]] = []
     for (host, step, verdict), ranks in kinds.items():
         which = ",".join(map(str, ranks[:4])) + ",..." * (len(ranks) > 4)

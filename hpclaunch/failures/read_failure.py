@@ -9,6 +9,7 @@ from itertools import chain, filterfalse, groupby, starmap, takewhile
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
+from hpclaunch.amounts import grouped
 from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.failures import known_errors as known
 from hpclaunch.failures.failed_ranks import (
@@ -481,9 +482,8 @@ def _written(log: FailureLog, failed: bool) -> list[Event]:
     of_stderr = chain.from_iterable(starmap(_marked, log.stderr.items()))
     own = [event._replace(said_by_rank=True) for event in of_stderr]
     own += chain.from_iterable(starmap(_marked, log.stdout.items()))
-    streams: dict[str | None, list[Line]] = {}  # of each rank, or label of a process; of neither: None
-    for place, (rank, text) in enumerate(by_rank(log.lines)):
-        streams.setdefault(rank, []).append((place, text))
+    # Of each rank, or label of a process; of neither: None.
+    streams = grouped((rank, (place, text)) for place, (rank, text) in enumerate(by_rank(log.lines)))
     told = _ranks_of_processes(streams)
     found = [event for process, lines in streams.items() for event in _of_process(process, lines, told)]
     found = _without_gone_on(found, streams, failed)

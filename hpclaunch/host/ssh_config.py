@@ -18,25 +18,14 @@ from pathlib import Path
 import msgspec
 
 from hpclaunch.errors import BadInputError, RefusedError
-from hpclaunch.package_data import package_constants
+from hpclaunch.package_data import package_constants, package_patterns
 
-_TIMEOUT_S = 60.0
-"""For one ``ssh -G``: it runs the commands of ``Match exec`` and asks the DNS for canonical names."""
-_CONNECT_TIMEOUT_S = 30
-_KEEPALIVE_S = 15
-"""Where ServerAliveInterval is 0, its default: what waits for a job must see that a connection is dead."""
+_WORD = package_constants("host/forms.yaml", "ssh_config")
+_FORM = package_patterns("host/forms.yaml", "ssh_config")
 _SSH = package_constants("host/ssh_words.yaml", "config")
 _DEFAULTS: Mapping[str, list[str]] = _SSH.defaults
 _PORTS = range(1, 65536)
 
-_PLACE = re.compile(
-    r"\[(?P<bracketed>[^\[\]]+)\](?::(?P<port>[0-9]{1,5}))?"
-    r"|(?P<name>[^:]+)(?::(?P<name_port>[0-9]{1,5}))?"
-    r"|(?P<ipv6>(?:[0-9A-Fa-f.]*:){2}[0-9A-Fa-f:.]*(?:%\w+)?)"
-)
-# Hosts and users become part of commands (ssh -G, ProxyCommand, hints of messages): no special characters.
-_HOSTNAME = re.compile(r"[A-Za-z0-9_:][A-Za-z0-9._:%-]*")
-_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@+-]*\$?")
 
 Found = Mapping[str, list[str]]
 """Keywords in lower case, each with its values."""
@@ -79,8 +68,8 @@ def parse_address(text: str) -> Address:
     destination = text.removeprefix("ssh://").rstrip("/") if text.startswith("ssh://") else text
     user, at, place = destination.rpartition("@")
     host, port = _host_and_port(place)
-    user_is_valid = not at or _USER.fullmatch(user)
-    if not (_HOSTNAME.fullmatch(host) and user_is_valid and int(port or 1) in _PORTS):
+    user_is_valid = not at or _FORM.user.fullmatch(user)
+    if not (_FORM.hostname.fullmatch(host) and user_is_valid and int(port or 1) in _PORTS):
         raise BadInputError.case("ssh: no host", text=text)
     return Address(host=host, user=user or None, port=int(port) if port else None)
 
@@ -95,7 +84,7 @@ def split_route(text: str) -> tuple[tuple[str, ...], str]:
 
 def _host_and_port(place: str) -> tuple[str, str | None]:
     """Return the host, empty where the text has none, and the port, if there is one."""
-    match = _PLACE.fullmatch(place)
+    match = _FORM.place.fullmatch(place)
     if match is None:
         return "", None
     return match["bracketed"] or match["name"] or match["ipv6"], match["port"] or match["name_port"]
@@ -133,8 +122,8 @@ def resolve(destination: str, config: Path | None, usual_jumps: Sequence[str] = 
         revoked_host_keys=next(iter(_files(found, "revokedhostkeys", tokens)), None),
         host_key_alias=_one(found, "hostkeyalias"),
         algorithms=_algorithms(found),
-        connect_timeout_s=_number(found, "connecttimeout", _CONNECT_TIMEOUT_S),
-        keepalive_s=_number(found, "serveraliveinterval", _KEEPALIVE_S),
+        connect_timeout_s=_number(found, "connecttimeout", _WORD.connect_timeout_s),
+        keepalive_s=_number(found, "serveraliveinterval", _WORD.keepalive_s),
     )
 
 
@@ -147,12 +136,19 @@ def _ask_ssh(address: Address, options: Sequence[str], stdin: str = "") -> Found
     command = ["ssh", "-G", "-T", *options, *own, "--", address.host]
     try:
         done = subprocess.run(
-            command, input=stdin, capture_output=True, text=True, errors="surrogateescape", timeout=_TIMEOUT_S
+            command,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            errors="surrogateescape",
+            timeout=_WORD.timeout_s,
         )
     except FileNotFoundError:
         return _DEFAULTS
     except subprocess.TimeoutExpired:
-        raise RefusedError.case("ssh: configuration too slow", address=address, limit_s=_TIMEOUT_S) from None
+        raise RefusedError.case(
+            "ssh: configuration too slow", address=address, limit_s=_WORD.timeout_s
+        ) from None
     except OSError as error:
         raise RefusedError(f"ssh cannot be run: {error.strerror}") from None
     if done.returncode != 0:
@@ -171,7 +167,7 @@ def _place(destination: str, address: Address, found: Found) -> tuple[str, int, 
     hostname = _one(found, "hostname") or address.host.lower()
     user = _one(found, "user") or address.user or getpass.getuser()
     port = _number(found, "port", address.port or 22)
-    if not (_HOSTNAME.fullmatch(hostname) and _USER.fullmatch(user) and port in _PORTS):
+    if not (_FORM.hostname.fullmatch(hostname) and _FORM.user.fullmatch(user) and port in _PORTS):
         raise BadInputError.case("ssh: not a host", at=destination, user=user, hostname=hostname, port=port)
     return hostname, port, user
 

@@ -39,14 +39,8 @@ from hpclaunch.host.host_interface import Ask, NoConnectionError
 from hpclaunch.host.ssh_config import Login, resolve
 from hpclaunch.package_data import package_constants
 
-_DEAD_AFTER_S = 60
-"""The connection counts as lost when data that were sent stay without an acknowledgement for this time."""
-_MAX_JUMPS = 16
-_TYPING_S = 300.0
-"""Time for the user to answer the questions of a login."""
+_WORD = package_constants("host/forms.yaml", "ssh_link")
 _SSH = package_constants("host/ssh_words.yaml", "link")
-
-_RSA = ["rsa-sha2-512", "rsa-sha2-256"]  # signatures of the key type ssh-rsa, RFC 8332
 
 
 class Way:
@@ -76,7 +70,7 @@ class Way:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux only; elsewhere the system's own limit holds
-                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _DEAD_AFTER_S * 1000)
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _WORD.dead_after_s * 1000)
         self._stack.callback(sock.close)
         transport = _handshake(sock, login)
         self._stack.callback(transport.close)
@@ -87,7 +81,7 @@ class Way:
     def _behind(self, jumps: Sequence[str], login: Login, seen: tuple[str, ...]) -> Channel:
         """As in ssh, the last jump host is reached through those before it, else by its own configuration."""
         *before, last = jumps
-        if last in seen or len(seen) == _MAX_JUMPS:
+        if last in seen or len(seen) == _WORD.max_jumps:
             raise BadInputError(f"ProxyJump goes in a circle: {' -> '.join((*seen, last))}")
         jump = resolve(last, self._config)
         through = self.open(jump, before or jump.jumps, (*seen, last))
@@ -130,7 +124,7 @@ def _by_command(login: Login) -> ProxyCommand:
 def _handshake(sock: socket.socket | Channel | ProxyCommand, login: Login) -> Transport:
     transport = Transport(sock)
     transport.banner_timeout = login.connect_timeout_s
-    transport.auth_timeout = _TYPING_S
+    transport.auth_timeout = _WORD.typing_s
     name = known_hosts.listed_name(login.hostname, login.port, login.host_key_alias)
     known: list[known_hosts.KnownKey] = []
     for file in (*login.user_known_hosts, *login.global_known_hosts):
@@ -182,7 +176,7 @@ def _restrict(transport: Transport, login: Login, known: Sequence[str]) -> None:
                 values = {"permitted": ", ".join(permitted), "supported": ", ".join(supported)}
                 raise RefusedError.case("ssh: algorithms", login=login, option=option, **values)
             setattr(options, name, usable)
-    algorithms = [name for kind in known for name in (_RSA if kind == "ssh-rsa" else [kind])]
+    algorithms = [name for kind in known for name in (_WORD.rsa if kind == "ssh-rsa" else [kind])]
     offered = list(options.key_types)
     options.key_types = sorted(offered, key=lambda name: [*algorithms, name].index(name))
 
@@ -205,9 +199,6 @@ def _in_krl(file: str, kind: str, key: bytes) -> bool:
     """Ask ssh-keygen(1), KEY REVOCATION LISTS, since OpenSSH 6.2; a list that it cannot read revokes all."""
     command, line = ["ssh-keygen", "-Q", "-f", file, "/dev/stdin"], b"%s %s\n" % (kind.encode(), key)
     return subprocess.run(command, input=line, capture_output=True, check=False).returncode != 0
-
-
-_TRIES = 3  # ssh's NumberOfPasswordPrompts
 
 
 def ask_on_terminal(prompt: str, echo: bool) -> str:
@@ -296,7 +287,7 @@ class _Attempt:
         return None
 
     def _in_tries(self, name: str, log_in: Callable[[], Sequence[str]]) -> Sequence[str]:
-        for _ in range(_TRIES):
+        for _ in range(_WORD.tries):
             self.tried.append(name)
             try:
                 return log_in()
@@ -426,7 +417,7 @@ def _public_blob(file: str) -> PublicBlob | None:
 
 def _load(file: str, ask: Ask) -> PKey:
     """Return a private key, after its passphrase if it has one; raises RefusedError: it cannot be read."""
-    for attempt in range(_TRIES + 1):
+    for attempt in range(_WORD.tries + 1):
         passphrase = ask(f"Passphrase of {file}: ", False) if attempt else None
         try:
             # The type stub requires text, the code behind it bytes.

@@ -6,24 +6,13 @@ from pathlib import Path
 
 from hpclaunch.host.host_interface import Host
 from hpclaunch.host.this_machine import LocalHost
-from hpclaunch.package_data import shell_words
+from hpclaunch.package_data import package_constants, shell_words
 from hpclaunch.plan.command_rules import needed_files
 from hpclaunch.plan.preflight_plan import split_item
 from hpclaunch.plan.request import JobRequest, Problem
 from hpclaunch.plan.script_commands import program_at
 
-_LOOK_S = 60.0
-# Exit status 3 and the reason; 0 also where numpy, which the parser needs, is not installed here.
-_PARSE = """
-import sys
-from importlib import import_module
-try:
-    import_module(f"hpclaunch.train.{sys.argv[1]}").parse(sys.argv[2:])
-except Exception as error:
-    print(error)
-    sys.exit(getattr(error, "exit_code", 0))
-"""
-"""Errors of options have an exit code; a missing numpy and --help have none."""
+_WORD = package_constants("job/forms.yaml", "program_check")
 
 
 def file_problems(
@@ -41,7 +30,9 @@ def file_problems(
     found = [_missing(path, f"in {copied}, which --sync copies", None) for path in missing_in_copy]
     if not paths:
         return tuple(found)
-    answer = host.run((*shell_words(__file__, "looks.sh", "missing"), workdir, *paths), timeout_s=_LOOK_S)
+    answer = host.run(
+        (*shell_words(__file__, "looks.sh", "missing"), workdir, *paths), timeout_s=_WORD.look_s
+    )
     for path in filter(None, answer.stdout.split("\0")):
         here = Path(path) if elsewhere else None
         where = f"in {workdir}" * (not path.startswith("/")) + f" on {host.name}" * elsewhere
@@ -100,7 +91,7 @@ def option_problems(request: JobRequest) -> tuple[Problem, ...]:
         return ()
     words = request.command.argv
     parser = ("measure_allreduces", *words[1:]) if words[:1] == ("bench",) else ("option_parser", *words)
-    answer = LocalHost().run([sys.executable, "-c", _PARSE, *parser], timeout_s=_LOOK_S)
+    answer = LocalHost().run([sys.executable, "-c", _WORD.parse, *parser], timeout_s=_WORD.look_s)
     if answer.exit_code not in (2, 3):
         return ()
     message, _, usage = answer.stdout.strip().partition("\n")

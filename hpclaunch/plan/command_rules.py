@@ -9,6 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from hpclaunch.errors import note_text
+from hpclaunch.package_data import package_constants, package_patterns
 from hpclaunch.plan import script_commands, worker_launchers
 from hpclaunch.plan.frameworks import deepspeed_config
 from hpclaunch.plan.layout import JobLayout, LaunchPlan
@@ -22,8 +23,8 @@ from hpclaunch.site.schema import SiteProfile
 from hpclaunch.walltime import format_walltime
 
 _OPERATORS = {"|", "||", "&", "&&", ";", ">", ">>", "<", "2>", "2>&1", "&>"}
-_CONFIG_OPTION = r"--(?:\w+[-_])?config(?:[-_]file)?"
-_CONFIG_FILE = re.compile(r".+\.(?:json|ya?ml|toml|cfg|ini)")
+_WORD = package_constants("plan/forms.yaml", "command_rules")
+_FORM = package_patterns("plan/forms.yaml", "command_rules")
 
 
 def command_problems(job: JobLayout) -> Iterator[Problem]:
@@ -80,9 +81,9 @@ def needed_files(request: JobRequest) -> tuple[str, ...]:
 
 def _program_files(argv: tuple[str, ...]) -> list[str]:
     started, config = unwrap(argv), deepspeed_config(argv)
-    named = (file for option, file in option_values(argv) if re.fullmatch(_CONFIG_OPTION, option))
+    named = (file for option, file in option_values(argv) if re.fullmatch(_WORD.config_option, option))
     given = [config] if config else []
-    paths = [*_launched_files(argv, started.at), *given, *filter(_CONFIG_FILE.fullmatch, named)]
+    paths = [*_launched_files(argv, started.at), *given, *filter(_FORM.config_file.fullmatch, named)]
     # Where a wrapper changes the folder, the program does not look from the job's.
     return [path for path in paths if path.startswith("/")] if started.moved else paths
 
@@ -176,13 +177,10 @@ def _lost(found: worker_launchers.Started, config: Mapping[str, str]) -> list[st
     return [*options, *(each for each, value in config.items() if _is_setting(each, value))]
 
 
-_OF_THE_JOB = ("num_machines", "num_processes", "machine_rank", "main_process_ip", "main_process_port")
-
-
 def _is_setting(key: str, value: str) -> bool:
     """Whether a key of a configuration file changes the training."""
     about = ("file", "compute_environment", "same_network", "rdzv_backend", "main_training_function", "debug")
-    given = key not in (*about, *_OF_THE_JOB) and not key.startswith(("trainer.", "tpu_"))
+    given = key not in (*about, *_WORD.of_the_job) and not key.startswith(("trainer.", "tpu_"))
     return given and value.lower() not in ("no", "false", "none", "all", "")
 
 
@@ -257,14 +255,6 @@ def _rendezvous(job: JobLayout, found: worker_launchers.Started) -> Iterator[Pro
         yield problem("fabric: auto", tasks_per_node=job.tasks_per_node)
 
 
-_OF_THE_QUEUE = {
-    "account": "--account",
-    "queue": "--partition",
-    "memory": "--mem",
-    "exclude": "--exclude",
-    "directive": "--directive",
-    "exclusive": "--exclusive/--no-exclusive",
-}
 _DEFAULTS = ("user config", "job 2", *NOT_GIVEN)
 """How an origin begins whose settings are meant where they fit; ``job 2...``: the job that is repeated."""
 
@@ -300,7 +290,7 @@ def no_effect(job: JobLayout) -> Found:
 def _without_effect(job: JobLayout) -> Iterator[tuple[str, str]]:
     """Yield (setting, why it has no effect)."""
     request, profile, launcher, place = job.request, job.profile, job.launcher, job.place
-    for name, option in _OF_THE_QUEUE.items():
+    for name, option in _WORD.of_the_queue.items():
         if place.allocation:
             number = place.allocation.job_id
             yield name, f"{option} has no effect in the allocation {number}; --no-here queues the job instead"

@@ -11,15 +11,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from hpclaunch.framework_table import FRAMEWORKS
+from hpclaunch.package_data import package_constants
 from hpclaunch.plan.script_commands import ReadText, inner_words, script_commands, unwrap
 from hpclaunch.plan.worker_launchers import ACCELERATE, IN_SCRIPT, TORCHRUN, find_launcher, launched_program
 
-_PYTHON = r"(?:python|pypy)[\d.]*"
-_WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
-"""In a word of single letters: what follows is a value."""
-_RUNNERS = ("mpi4py", "mpi4py.run", "mpi4py.futures")
-"""Modules that run the program behind them; an exception there ends all ranks (mpi4py 4.1, mpi4py.run)."""
-_MAX_FILES = 50
+_WORD = package_constants("plan/forms.yaml", "program")
 MPI = "mpi4py"
 """The framework that programs of other frameworks use, too."""
 
@@ -60,7 +56,7 @@ def python_target(argv: tuple[str, ...]) -> PythonTarget | None:
 
 def _after_python(words: tuple[str, ...]) -> tuple[str, ...] | None:
     """Return the words behind the first interpreter; None: there is none."""
-    places = (at for at, word in enumerate(words) if re.fullmatch(_PYTHON, PurePosixPath(word).name))
+    places = (at for at, word in enumerate(words) if re.fullmatch(_WORD.python, PurePosixPath(word).name))
     at = next(places, None)
     return None if at is None else words[at + 1 :]
 
@@ -69,13 +65,13 @@ def _without_runner(words: tuple[str, ...]) -> tuple[str, ...]:
     """Return the words of an interpreter without ``-m mpi4py`` and what stands before it."""
     at = words.index("-m") if "-m" in words else len(words)
     program = words[at + 2 :]
-    runs = words[at + 1 : at + 2] in [(name,) for name in _RUNNERS] and program
+    runs = words[at + 1 : at + 2] in [(name,) for name in _WORD.runners] and program
     return program if runs and (program[0] in ("-m", "-c") or program[0][0:1] != "-") else words
 
 
 def interpreter_of(argv: tuple[str, ...]) -> str:
     """Return the first Python of a command; python3 where it names none."""
-    return next((word for word in argv if re.fullmatch(_PYTHON, PurePosixPath(word).name)), "python3")
+    return next((word for word in argv if re.fullmatch(_WORD.python, PurePosixPath(word).name)), "python3")
 
 
 def _python_words(words: tuple[str, ...]) -> tuple[str, PythonTarget | None]:
@@ -89,7 +85,7 @@ def _python_words(words: tuple[str, ...]) -> tuple[str, PythonTarget | None]:
             if found and found[0] in "mc":
                 value = word[found.end() :] or next(iter(words[at + 1 :]), "")
                 return letters, PythonTarget(module=value) if found[0] == "m" else PythonTarget(code=value)
-        at += 2 if word in _WITH_VALUE else 1
+        at += 2 if word in _WORD.with_value else 1
     return letters, PythonTarget(file=words[at]) if at < len(words) and words[at] != "-" else None
 
 
@@ -138,14 +134,14 @@ def _search(start: str, read: ReadText, *, from_root: bool) -> FoundFramework | 
     root = "" if from_root else str(PurePosixPath(start).parent)
     seen, waiting = {start}, [start]
     framework = mpi = None
-    while waiting and len(seen) <= _MAX_FILES and not (framework and mpi):
+    while waiting and len(seen) <= _WORD.max_files and not (framework and mpi):
         found = [(name, imported) for name in waiting for imported in imports_of(read(name) or "")]
         here, mpi_here = _found_in(found)
         framework, mpi, waiting = framework or here, mpi or mpi_here, []
         for name, imported in found:
             folder = root if not imported.level else str(PurePosixPath(name).parents[imported.level - 1])
             for path in _module_files(folder, imported.module):
-                if path not in seen and len(seen) <= _MAX_FILES and read(path) is not None:
+                if path not in seen and len(seen) <= _WORD.max_files and read(path) is not None:
                     seen.add(path)
                     waiting.append(path)
     return _both(framework, mpi)

@@ -11,28 +11,21 @@ from typing import Any
 import msgspec
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.package_data import text_beside
+from hpclaunch.package_data import package_constants, package_patterns, text_beside
 from hpclaunch.plan.frameworks import deepspeed_config
 from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.settings_table import rows
 from hpclaunch.scheduler.job_header import PLAIN_WORD, Line
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 
-_MAX_BYTES = 4096
-"""Of a name, a path or a directive; Linux takes no longer path (limits.h, PATH_MAX)."""
-_MAX_WORD_BYTES = 131_071
-"""Of an argument or ``NAME=VALUE``: MAX_ARG_STRLEN of Linux less the byte that ends it (man execve)."""
+_WORD = package_constants("plan/forms.yaml", "request_texts")
+_FORM = package_patterns("plan/forms.yaml", "request_texts")
 
 _OWNED = msgspec.json.decode(text_beside(__file__, "owned_variables.json"), type=dict[str, frozenset[str]])
 SHELL_OWN = _OWNED["bash"]
 """Variables that bash sets or obeys (man bash, Shell Variables): no value stays, or the script would fail."""
 SCRIPT_OWN = _OWNED["script"]
 """Variables of scripts, as all that begin with ``hpclaunch_``: a job that sets one changes its script."""
-# The name's last word: TOKENIZERS_PARALLELISM and MAX_TOKENS hold no secret.
-_SECRET = re.compile(
-    r"(token|jwt|secret|passwd|password|passphrase|credentials?|api_?key|(access|private|secret)_?key)[0-9]*$",
-    re.IGNORECASE,
-)
 
 
 def check_texts(request: JobRequest) -> None:
@@ -50,7 +43,7 @@ def check_texts(request: JobRequest) -> None:
 
 def looks_secret(name: str) -> bool:
     """Tell whether a variable of this name probably holds a secret."""
-    return _SECRET.search(name) is not None
+    return _FORM.secret.search(name) is not None
 
 
 def check_secrets(request: JobRequest, settings: Iterable[Setting], scheduler: Scheduler) -> None:
@@ -105,7 +98,7 @@ def _check_text(path: tuple[str | int, ...], text: str) -> None:
     if not free and not text.isprintable() and re.search(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", text):
         raise BadInputError.case("text: line break", where=where, text=_shown(text))
     name_bytes = len(str(path[1]).encode()) + 1 if path[0] == "env" else 0
-    limit = _MAX_WORD_BYTES - name_bytes if free else _MAX_BYTES
+    limit = _WORD.max_word_bytes - name_bytes if free else _WORD.max_bytes
     if (size := len(text.encode())) > limit:
         case = "long word" if free else "long"
         raise BadInputError.case(f"text: {case}", where=where, size=size, limit=limit)

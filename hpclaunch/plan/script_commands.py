@@ -15,10 +15,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from hpclaunch.package_data import text_beside
+from hpclaunch.package_data import package_constants, package_patterns, text_beside
 from hpclaunch.plan.request import JobRequest, Problem
 
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+_WORD = package_constants("plan/forms.yaml", "script_commands")
+_FORM = package_patterns("plan/forms.yaml", "script_commands")
 
 
 class Wrapper(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,8 +43,6 @@ uv (docs/reference/cli.md, "uv run"), pixi (docs/reference/cli/pixi/run.md), con
 helpers.py, 24), micromamba (micromamba/src/run.cpp), Poetry 2 (python-poetry.org/docs/cli, "Global Options"),
 Pipenv 2022 (``--help``), PDM 2.26 (pdm-project.org, reference/cli), Hatch 1.12 (hatch.pypa.io/cli/reference).
 """
-_UV_FILES = ("-s", "--script", "--gui-script")
-_UV_MODULES = ("-m", "--module")
 
 
 class Unwrapped(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,9 +101,9 @@ def unwrap(argv: tuple[str, ...]) -> Unwrapped:
 
 def _python_of_uv(options: tuple[str, ...], program: str) -> tuple[str, ...]:
     """Return the words of the Python that ``uv run`` starts without naming it."""
-    if any(word in _UV_MODULES for word in options):
+    if any(word in _WORD.uv_modules for word in options):
         return ("python", "-m")
-    is_file = program.endswith(".py") or program == "-" or any(word in _UV_FILES for word in options)
+    is_file = program.endswith(".py") or program == "-" or any(word in _WORD.uv_files for word in options)
     return ("python",) if is_file else ()
 
 
@@ -126,7 +125,7 @@ def behind_wrapper(argv: tuple[str, ...], wrapper: int) -> int | None:
 
 
 def _after_assignments(argv: tuple[str, ...], at: int) -> int:
-    while at < len(argv) and (_ASSIGNMENT.match(argv[at]) or argv[at] == "-"):
+    while at < len(argv) and (_FORM.assignment.match(argv[at]) or argv[at] == "-"):
         at += 1
     return at
 
@@ -151,12 +150,7 @@ def _wants_next(row: Wrapper, word: str) -> bool:
 ReadText = Callable[[str], str | None]
 """Text of a file, by its path from the job's folder; None: it cannot be read."""
 
-_SHELLS = ("bash", "sh", "dash", "ksh", "zsh")
 _SUFFIXES = (".sh", ".bash")
-_SOURCES = (".", "source")
-_WITH_VALUE = ("--rcfile", "--init-file")
-_DIRECTIVE = re.compile(r"^#(SBATCH|PBS|BSUB|FLUX:)[ \t]", re.MULTILINE)
-_MAX_FILES = 10
 
 
 class ShellTarget(msgspec.Struct, frozen=True, kw_only=True):
@@ -191,9 +185,9 @@ def shell_target(argv: tuple[str, ...]) -> ShellTarget | None:
     A path without the suffix of a shell may be one: its first line tells.
     """
     name, *words = unwrap(argv).argv or ("",)
-    if name in _SOURCES:
+    if name in _WORD.sources:
         return ShellTarget(file=words[0]) if words else None
-    if PurePosixPath(name).name in _SHELLS:
+    if PurePosixPath(name).name in _WORD.shells:
         return _of_shell(words)
     named = name.endswith(_SUFFIXES) or ("/" in name and not PurePosixPath(name).suffix)
     return ShellTarget(file=name) if named else None
@@ -209,7 +203,7 @@ def _of_shell(words: list[str]) -> ShellTarget | None:
         letters = option["letters"] or ""
         if re.search("[cs]", letters):
             return next((ShellTarget(text=text) for text in rest), None) if "c" in letters else None
-        if word in _WITH_VALUE or letters.endswith(("o", "O")):
+        if word in _WORD.with_value or letters.endswith(("o", "O")):
             next(rest, None)
     return None
 
@@ -217,7 +211,7 @@ def _of_shell(words: list[str]) -> ShellTarget | None:
 def script_commands(argv: tuple[str, ...], read: ReadText) -> tuple[ScriptCommand, ...]:
     """Return the commands of the script that a command starts, and of the scripts that this one starts."""
     found, seen, waiting = list[ScriptCommand](), set[tuple[str, str]](), [argv]
-    while waiting and len(seen) < _MAX_FILES:
+    while waiting and len(seen) < _WORD.max_files:
         name, text = _script(waiting.pop(0), read)
         if text is None or (name, text) in seen:
             continue
@@ -230,7 +224,7 @@ def script_commands(argv: tuple[str, ...], read: ReadText) -> tuple[ScriptComman
 
 def directives_in(argv: tuple[str, ...], read: ReadText) -> str | None:
     """Return how the directives of a batch script begin that a job starts as a program: ``#SBATCH``."""
-    found = _DIRECTIVE.search(_script(argv, read)[1] or "")
+    found = _FORM.directive.search(_script(argv, read)[1] or "")
     return f"#{found[1]}" if found else None
 
 
@@ -249,11 +243,7 @@ def _script(argv: tuple[str, ...], read: ReadText) -> tuple[str, str | None]:
 def named_shell(argv: tuple[str, ...]) -> bool:
     """Tell whether a command names the shell that reads its script: ``bash run``, ``source run``."""
     words = unwrap(argv).argv
-    return bool(words) and PurePosixPath(words[0]).name in (*_SHELLS, *_SOURCES)
-
-
-_ANY_SHELL = ("sh", "bash", "dash")
-"""Shells whose scripts bash reads."""
+    return bool(words) and PurePosixPath(words[0]).name in (*_WORD.shells, *_WORD.sources)
 
 
 class FileFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -364,4 +354,4 @@ def _by_suffix(path: str, facts: FileFacts, python: str) -> tuple[str, ...]:
         return (python,)
     shell = facts.interpreter[:1]
     named = PurePosixPath(shell[0]).name if shell else "bash"
-    return ("bash",) if named in _ANY_SHELL or not re.fullmatch(r"\w*sh", named) else shell
+    return ("bash",) if named in _WORD.any_shell or not re.fullmatch(r"\w*sh", named) else shell

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from hpclaunch.amounts import counted
+from hpclaunch.amounts import counted, grouped
 from hpclaunch.errors import BadInputError
 from hpclaunch.pages.render_page import render
 from hpclaunch.scaling.link_tests import COPY, Bench, BenchRow
@@ -63,9 +63,7 @@ def _shares(bench: Bench, row: BenchRow) -> Iterator[float | None]:
 
 def as_svg(bench: Bench) -> str:
     """Return the microseconds by size, a line for each algorithm and kind of buffer, on logarithmic axes."""
-    lines: dict[tuple[str, str], list[tuple[float, float]]] = {}
-    for row in bench.rows:
-        lines.setdefault((row.algorithm, row.buffer), []).append((row.bytes, row.median_us))
+    lines = grouped(((row.algorithm, row.buffer), (row.bytes, row.median_us)) for row in bench.rows)
     sizes = sorted({row.bytes for row in bench.rows})
     times = [row.median_us for row in bench.rows]
     facts = {"title": f"Allreduce of {_place(bench)}", "sizes": sizes, "lines": lines, "copy": COPY}

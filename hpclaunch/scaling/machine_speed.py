@@ -42,9 +42,7 @@ _DOUBT = package_constants("scaling/constants.yaml", "speeds")
 
 HIDDEN = 0.58
 """Deviation from 1 of the share of an exchange that shows, where between none and all of it does."""
-_NO_GROWTH = "assumed: no growth with log2 p beyond the formulas"
-_OVERLAP = ("assumed: the exchange follows the computation", "assumed: layers are fetched ahead")
-_EQUALLY_FAST = "not measured: all GPUs are taken to be equally fast in every step"
+_WORD = package_constants("scaling/forms.yaml", "machine_speed")
 
 
 class Parameter(msgspec.Struct, frozen=True):
@@ -122,9 +120,9 @@ def machine_of(
         network_latency_s=_latency("network_latency_s"),
         network_gb_s=_network_bandwidth(profile),
         contention=Parameter("contention", 2.0, "", "HPDC 2021, arXiv 2104.09075: hybrids", 0.0),
-        overlap=Parameter("overlap", hidden, "", _OVERLAP[hidden > 0], 0.0),
-        growth=Parameter("growth", 0.0, "", _NO_GROWTH, _DOUBT.growth),
-        step_deviation_s=Parameter("step_deviation_s", 0.0, "s", _EQUALLY_FAST, 0.0),
+        overlap=Parameter("overlap", hidden, "", _WORD.overlap[hidden > 0], 0.0),
+        growth=Parameter("growth", 0.0, "", _WORD.no_growth, _DOUBT.growth),
+        step_deviation_s=Parameter("step_deviation_s", 0.0, "s", _WORD.equally_fast, 0.0),
         gpus_per_node=gpus_per_node or (len(node.gpus) if node and node.gpus else None),
         room_gib=float(node.gpu_memory_gib) if node and node.gpu_memory_gib else None,
         cores=cores_here if node is None else None if node.gpus else node.cores,
@@ -214,9 +212,6 @@ def _node_bandwidth(profile: SiteProfile) -> Parameter:
     return Parameter("node_gb_s", 50, "GB/s", origin, _DOUBT.data_sheet)
 
 
-_USUAL_GB_S = {"slingshot-11": (25.0, "200 Gbit/s per card"), "infiniband": (12.5, "EDR, 100 Gbit/s")}
-
-
 def _network_bandwidth(profile: SiteProfile) -> Parameter:
     """Return what was measured at the site, or is usual for its kind of network."""
     name, unit, fabric = "network_gb_s", "GB/s", profile.fabric
@@ -228,7 +223,7 @@ def _network_bandwidth(profile: SiteProfile) -> Parameter:
         return Parameter(name, best.bus_gb_s, unit, origin, _DOUBT.measured)
     if link := profile.links.nic:
         return _linked(name, link, "one NIC")
-    value, kind = _USUAL_GB_S.get(fabric.kind, (12.5, "no figure for this network"))
+    value, kind = _WORD.usual_gb_s.get(fabric.kind, (12.5, "no figure for this network"))
     return Parameter(name, value, unit, f"assumed: {kind}", _DOUBT.data_sheet)
 
 

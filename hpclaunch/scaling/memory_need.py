@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from hpclaunch.amounts import grouped
 from hpclaunch.package_data import package_constants
 from hpclaunch.scaling.model_table import Layer
 from hpclaunch.scaling.strategy_costs import Division, Strategy
@@ -162,10 +163,7 @@ def weights_of(layer: Layer, tensor: int, twice: bool = False) -> float:
 
 def by_block(layers: Iterable[Layer]) -> dict[str, list[Layer]]:
     """Return the layers of each block, in their order."""
-    blocks: dict[str, list[Layer]] = {}
-    for layer in layers:
-        blocks.setdefault(layer.block, []).append(layer)
-    return blocks
+    return grouped((layer.block, layer) for layer in layers)
 
 
 def _saved(layer: Layer, tensor: int, options: MemoryOptions) -> float:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
+from hpclaunch.package_data import package_constants, package_patterns
 from hpclaunch.shell import shell_syntax
 from hpclaunch.shell.braces import in_braces
 from hpclaunch.shell.shell_syntax import ASSIGNMENT, Block, Command, Part, Path, Redirect, Ref, Shell, Word
@@ -17,39 +18,20 @@ from hpclaunch.shell.shell_syntax import ASSIGNMENT, Block, Command, Part, Path,
 MAX_DEPTH = 40
 """Levels of nested substitutions that are read, deeper ones are plain text; and of blocks that count."""
 
-_MAX_LEVEL = 3
-"""Scripts that a script gives to another shell, in each other."""
+_WORD = package_constants("shell/forms.yaml", "reader")
+_FORM = package_patterns("shell/forms.yaml", "reader")
 _SHELLS = frozenset({"sh", "bash", "dash", "ksh", "zsh"})
 DECLARING = frozenset({"export", "declare", "typeset", "local", "readonly"})
-_SHELL_OPTION = re.compile(r"[-+][A-Za-z-]+")
-_BLANKS = " \t\r"
 _META = frozenset(" \t\r\n;&|<>()")
-_PARAMETER = re.compile(r"([#!]?)([A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*?$!#-])((?:\[[^\]}]*\])?)")
-_SUBSTITUTE = re.compile(r":?[-=+?]")
-_HOME = re.compile(r"~[\w.+-]*(?=[/:}\s;&|<>()]|$)", re.ASCII)
-"""A home folder, ``~`` or ``~user``, where a word begins and, of ``NAME=value``, behind ``=`` and ``:``."""
-_VARIABLE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*|[0-9@*?$!#-])")
 _PLAIN = {'"': re.compile(r'[^"\\$`]+'), "}": re.compile(r"[^}\"'\\$`]+")}
 """The end of a text in quotes or braces -> the characters in it without a meaning."""
 _ESCAPE = {"": re.compile(r"\\"), '"': re.compile(r'\\[$`"\\\n]'), "'": re.compile(r"(?!)")}
 """The quote around a text -> a backslash in it that quotes the next character."""
-_OLD_ARITHMETIC = re.compile(r"\$\[[^]\n]*\]")
-_PARENTHESES = re.compile(r"\([ \t]*\)")
-# Text in $'...', and its escapes (man bash, QUOTING).
-_ANSI = re.compile(r"\$'((?:[^'\\]|\\.)*)'", re.DOTALL)
-_ANSI_ESCAPE = re.compile(
-    r"((?:\\x[0-9A-Fa-f]{1,2})+)|\\u([0-9A-Fa-f]{1,4})|\\U([0-9A-Fa-f]{1,8})|\\([0-7]{1,3})|\\(.)", re.DOTALL
-)
 _ANSI_LETTERS = dict(zip("ntrabfveE", "\n\t\r\a\b\f\v\x1b\x1b", strict=True))
-# What a sample leaves open: <program>, <<path to it>>; not the redirections of sort <in >out.
-_PLACEHOLDER = re.compile(r"<<[A-Za-z][\w .-]*>>|<[A-Za-z][\w -]*>(?=\s*$|\s+[-<|&;]|\s+\\$)", re.MULTILINE)
 _COMMENT = {False: re.compile(r"[^\n]*"), True: re.compile(r"(?:[^`\\\n]|\\[^\n]?)*")}
 """Whether backquotes are around it -> a comment: the closing one ends it, too (tried with bash 5.2)."""
-_PIPES = ("|", "|&")
-_OPERATORS = (";;&", "&&", "||", "|&", ";;", ";&", ";", "&", "|", "(", ")", "\n")
-_OPERATOR = re.compile("|".join(map(re.escape, _OPERATORS)))
-_REDIRECTS = ("<<<", "<<-", "<<", "&>>", "&>", ">>", ">&", ">|", "<&", "<>", ">", "<")
-_REDIRECT = re.compile(r"(\d*|\{\w+\})(" + "|".join(map(re.escape, _REDIRECTS)) + ")")
+_OPERATOR = re.compile("|".join(map(re.escape, _WORD.operators)))
+_REDIRECT = re.compile(r"(\d*|\{\w+\})(" + "|".join(map(re.escape, _WORD.redirects)) + ")")
 _OPENING = frozenset({"if", "while", "until", "for", "select", "case", "{"})
 _CLOSING = frozenset({"fi", "done", "esac", "}"})
 _LEADING = frozenset({"if", "then", "elif", "else", "while", "until", "do", "{", "!", "time", "coproc"})
@@ -76,7 +58,7 @@ def _read(text: str, offsets: Sequence[int], newlines: list[int], path: Path, le
     reader = _Reader(text, offsets, newlines, path)
     reader.read_list("")
     reader.shell.commands.sort(key=lambda command: command.start)
-    for command in reader.shell.commands if level < _MAX_LEVEL else ():
+    for command in reader.shell.commands if level < _WORD.max_level else ():
         given = _given_to_shell(command)
         if given is not None:
             inside = (*command.path, (Block("sh" if given[0] in reader.shell.quoted_texts else "("), 1))
@@ -88,7 +70,7 @@ def _given_to_shell(command: Command) -> tuple[str, Sequence[int]] | None:
     """Return the script that a command gives to another shell, with the place of each character."""
     names = [word.visible.rpartition("/")[2] for word in command.words]
     at = next((at for at, name in enumerate(names) if name in _SHELLS), len(names))
-    options = list(takewhile(_SHELL_OPTION.fullmatch, names[at + 1 :]))
+    options = list(takewhile(_FORM.shell_option.fullmatch, names[at + 1 :]))
     for number, name in enumerate(options, at + 2):
         if re.fullmatch(r"-\w*c\w*", name):
             text = [word for word in command.words[number : number + 1] if word.start >= 0]
@@ -206,7 +188,7 @@ class _Reader:
         """Skip blanks, continued lines and a comment; tell whether there was any."""
         start = self.at
         while self.at < len(self.text):
-            if self.peek() in _BLANKS:
+            if self.peek() in _WORD.blanks:
                 self.at += 1
             elif self.peek(2) == "\\\n":
                 self.at += 2
@@ -313,7 +295,7 @@ class _Reader:
         begins = (
             not before or ASSIGNMENT.fullmatch(before) or (before[-1] == ":" and ASSIGNMENT.match(before))
         )
-        match = _HOME.match(self.text, self.at) if begins else None
+        match = _FORM.home.match(self.text, self.at) if begins else None
         if match:
             parts.append(Part("text", match[0], "~"))
             self.at = match.end()
@@ -405,15 +387,15 @@ class _Reader:
             parts.append(self._substitution(2, ")", quoted=quoted))
         elif self.peek(2) == "${":
             parts.append(self._parameter(quoted=quoted))
-        elif not quoted and (ansi := _ANSI.match(self.text, self.at)):
-            body = _ANSI_ESCAPE.sub(_ansi_escape, ansi[1])
+        elif not quoted and (ansi := _FORM.ansi.match(self.text, self.at)):
+            body = _FORM.ansi_escape.sub(_ansi_escape, ansi[1])
             self.shell.quoted_texts.append(body)
             parts.append(Part("text", body))
             self.at = ansi.end()
         elif self.peek(2) in ("$'", '$"') and not quoted:
             self.at += 1
             self._piece(parts)
-        elif match := _VARIABLE.match(self.text, self.at):
+        elif match := _FORM.variable.match(self.text, self.at):
             self._ref(match[1], self.at, guarded=False)
             parts.append(Part("variable", match[1], "", quoted))
             self.at = match.end()
@@ -441,7 +423,7 @@ class _Reader:
         return Part("command", self.text[start : self.at], "", quoted)
 
     def _arithmetic(self) -> Part:
-        start, old = self.at, _OLD_ARITHMETIC.match(self.text, self.at)
+        start, old = self.at, _FORM.old_arithmetic.match(self.text, self.at)
         self.at += 2 if old else 3
         self.skip_arithmetic(old.end() - 1 if old else len(self.text))
         text = self.text[start : self.at]
@@ -467,12 +449,12 @@ class _Reader:
         """Read ``${...}``."""
         start = self.at
         self.at += 2
-        match = _PARAMETER.match(self.text, self.at)
+        match = _FORM.parameter.match(self.text, self.at)
         if match is None or self.depth >= MAX_DEPTH:
             return Part("text", "${")
         self.at = match.end()
         operator_at = self.at
-        sign = _SUBSTITUTE.match(self.text, self.at)
+        sign = _FORM.substitute.match(self.text, self.at)
         self.at += len(sign[0]) if sign else 0
         word_at, inner = self.at, list[Part]()
         self.depth += 1
@@ -586,7 +568,7 @@ class _ListState:
             return False
         if self._in_test():
             return False
-        if placeholder := _PLACEHOLDER.match(reader.text, reader.at):
+        if placeholder := _FORM.placeholder.match(reader.text, reader.at):
             reader.shell.placeholders.append((reader.line_of(reader.at), placeholder[0]))
             self._add(reader.word_of(placeholder[0]))
             return False
@@ -645,7 +627,7 @@ class _ListState:
                 line=line,
                 start=start,
                 before=self.before,
-                piped_in=self.before in _PIPES,
+                piped_in=self.before in _WORD.pipes,
                 depth=self.reader.depth,
                 block=len(self.blocks),
                 condition=self.condition,
@@ -711,7 +693,7 @@ class _ListState:
         holder = Command(line=reader.line_of(reader.at), start=reader.at, depth=reader.depth)
         while reader.redirect(holder):
             reader.skip_blanks()
-        self._goes_with(self._commands[first:], reader.operator() in _PIPES, holder.redirects)
+        self._goes_with(self._commands[first:], reader.operator() in _WORD.pipes, holder.redirects)
         self.before = word
 
     def _goes_with(self, inside: list[Command], piped: bool, redirects: list[Redirect]) -> None:
@@ -744,7 +726,7 @@ class _ListState:
 
     def _open_parenthesis(self) -> None:
         reader, words = self.reader, self.command.words if self.command else []
-        parentheses = _PARENTHESES.match(reader.text, reader.at) if len(words) == 1 else None
+        parentheses = _FORM.parentheses.match(reader.text, reader.at) if len(words) == 1 else None
         if reader.peek(2) == "((" and (self._is_empty() or (words and words[0].visible == "for")):
             reader.at += 2
             reader.skip_arithmetic(len(reader.text))
@@ -780,7 +762,7 @@ class _ListState:
         command, self.command = self.command, None
         if command is not None:
             command.after = operator
-            command.piped_out = operator in _PIPES
+            command.piped_out = operator in _WORD.pipes
             command.end = command.end or self.reader.place_of(self.reader.at)
             self._commands.append(command)
             if command.name == "exit" and command.path:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from hpclaunch.amounts import grouped
 from hpclaunch.site.schema import SiteProfile
 
 _LOAD = re.compile(r"\bmodule +(?:-q +)?load +([^;&|#]*)")
@@ -72,10 +73,8 @@ def _in_text(text: str, key: str) -> Iterator[LoadedModule]:
 
 def without_version(profile: SiteProfile) -> Iterator[str]:
     """Yield a sentence for each module that is loaded without a version and without a reason."""
-    bare: dict[str, list[str]] = {}
-    for module in loaded_modules(profile):
-        if "/" not in module.name and module.name not in profile.software.unversioned:
-            bare.setdefault(module.name, []).append(module.key)
+    names = [(module.name, module.key) for module in loaded_modules(profile) if "/" not in module.name]
+    bare = grouped(pair for pair in names if pair[0] not in profile.software.unversioned)
     for name, keys in bare.items():
         right = f"write {name}/VERSION, or say in software.unversioned why it has none"
         yield f"{', '.join(keys)}: module {name} has no version; {right}"
@@ -115,9 +114,7 @@ def changed_modules(profile: SiteProfile, entries: list[Entry]) -> list[ChangedM
     which the site has the module: the day on which its page was read says nothing about changes before it.
     """
     read = [log.last_entry for log in profile.changes]
-    keys: dict[str, list[LoadedModule]] = {}
-    for module in loaded_modules(profile):
-        keys.setdefault(module.name.partition("/")[0], []).append(module)
+    keys = grouped((module.name.partition("/")[0], module) for module in loaded_modules(profile))
     found = (_changed(profile.name, name, modules, read, entries) for name, modules in keys.items())
     return [each for each in found if each]
 

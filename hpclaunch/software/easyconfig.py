@@ -11,15 +11,10 @@ from functools import cache
 import msgspec
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.package_data import package_table
+from hpclaunch.package_data import package_constants, package_table
 
-_TOOLCHAINS = (
-    "foss|fosscuda|intel|intelcuda|gompi|gompic|gfbf|iimpi|iimpic|iimkl|gomkl|GCC|GCCcore|gcccuda|iccifort"
-    "|intel-compilers|nvidia-compilers|NVHPC|nvompi|CrayGNU|CrayCCE|CrayIntel|CrayPGI|cpeGNU|cpeCray|cpeCCE"
-    "|cpeAMD|cpeAOCC|cpeNVIDIA|cpeIntel|llvm-compilers|lfoss|lompi"
-)
-_TOOLCHAIN = re.compile(rf"-({_TOOLCHAINS})-(\d[\w.]*)")
-_CUDA_OF_FOSSCUDA = {"2019a": "10.1.105", "2019b": "10.1.243", "2020a": "11.0.2", "2020b": "11.1.1"}
+_WORD = package_constants("software/forms.yaml", "easyconfig")
+_TOOLCHAIN = re.compile(rf"-({_WORD.toolchains})-(\d[\w.]*)")
 
 
 class EasyConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +36,7 @@ class EasyConfig(msgspec.Struct, frozen=True, kw_only=True):
     def cuda(self) -> str | None:
         """The CUDA version in the suffix or the toolchain; None: no CUDA, or the name does not tell."""
         return cuda_in(self.suffix) or (
-            _CUDA_OF_FOSSCUDA.get(self.toolchain_version or "") if self.toolchain == "fosscuda" else None
+            _WORD.cuda_of_fosscuda.get(self.toolchain_version or "") if self.toolchain == "fosscuda" else None
         )
 
 

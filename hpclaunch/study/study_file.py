@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from hpclaunch.amounts import counted
+from hpclaunch.amounts import counted, grouped
 from hpclaunch.atomic_file import write_file
 from hpclaunch.errors import BadInputError, HpclaunchError, RefusedError
 from hpclaunch.folders import user_state_folder
@@ -222,9 +222,7 @@ def report_of(
             raise HpclaunchError(message)
         raise BadInputError(message)
     by_gpus = all(point.gpus for point in measured)
-    by_size: dict[int, list[StudyPoint]] = {}
-    for point in measured:
-        by_size.setdefault(point.gpus or 0 if by_gpus else point.ranks, []).append(point)
+    by_size = grouped((point.gpus or 0 if by_gpus else point.ranks, point) for point in measured)
     sizes = tuple(
         MeasuredSize(
             size=size,

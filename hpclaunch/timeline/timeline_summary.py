@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 
-from hpclaunch.amounts import rounded
+from hpclaunch.amounts import grouped, rounded
 from hpclaunch.json_document import document_of
 from hpclaunch.package_data import package_constants
 from hpclaunch.site.schema import AllreduceFigure
 from hpclaunch.text_table import printable, text_table
 from hpclaunch.timeline import job_timeline, timeline_documents
 from hpclaunch.timeline.late_ranks import lateness_by_rank
-from hpclaunch.timeline.rank_trace import Collective, Tensor, bus_factor
+from hpclaunch.timeline.rank_trace import Tensor, bus_factor
 from hpclaunch.timeline.timeline_verdicts import nearest_figure, sequence_notes, shown_ms, verdicts
 
 LIMIT = package_constants("timeline/limits.yaml", "summary")
@@ -59,11 +59,8 @@ def summarised(
 def _collectives(
     job: job_timeline.JobTimeline, figures: Sequence[AllreduceFigure]
 ) -> list[timeline_documents.CollectiveSummary]:
-    by_kind: dict[str, list[Collective]] = {}
-    for trace in job.traces.values():
-        for kind, sums in trace.collectives.kinds.items():
-            if sums.count:
-                by_kind.setdefault(kind, []).append(sums)
+    kinds = [pair for trace in job.traces.values() for pair in trace.collectives.kinds.items()]
+    by_kind = grouped((kind, sums) for kind, sums in kinds if sums.count)
     found = []
     for kind, each in by_kind.items():
         timed = [sums for sums in each if sums.messages]

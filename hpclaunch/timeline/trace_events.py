@@ -8,13 +8,12 @@ it refuses is read event by event.
 
 import codecs
 import json
-import re
 import zlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.package_data import package_constants
+from hpclaunch.package_data import package_constants, package_patterns
 
 Event = dict[str, Any]
 
@@ -23,14 +22,7 @@ MERGED: Event = {"hpclaunch": "merged ranks"}
 LIMIT = package_constants("timeline/limits.yaml", "events")
 
 _GZIP = b"\x1f\x8b"
-_BLANK = re.compile(r"[\s,]*")
-_EVENTS_KEY = re.compile(r'"traceEvents"\s*:\s*\[')
-# Horovod 0.28.1 writes the name of a tensor as it is (common/timeline.cc, WriteEvent): quotes and backslashes
-# in it make the line invalid, which its own newline ends.
-_BAD_NAME = re.compile(
-    r'\{"name": "process_name", "ph": "M", "pid": (\d+), "args": \{"name": "(.*?)"\}\},?(?=\n|$)', re.DOTALL
-)
-_NEXT_EVENT = re.compile(r'(?:\}\s*,|\n)\s*(?=\{\s*")')
+_FORM = package_patterns("timeline/forms.yaml", "trace_events")
 # NaN and Infinity, which some profilers write, are not JSON: Perfetto and browsers refuse them.
 DECODER = json.JSONDecoder(parse_constant=lambda _: None)
 
@@ -130,7 +122,7 @@ class TraceReader:
             found = f"it begins with {text[:20]!r}" if text else "it is empty"
             raise BadInputError.case("trace: other text", found=found)
         self.is_object = True
-        while (key := _EVENTS_KEY.search(self._text)) is None:
+        while (key := _FORM.events_key.search(self._text)) is None:
             if self._at_end or len(self._text) > LIMIT.largest_event:
                 raise BadInputError.case("trace: no events")
             self._more()
@@ -147,7 +139,7 @@ class TraceReader:
         """Yield what the text has, and leave what may become an event with more text."""
         at = 0
         while True:
-            at = _BLANK.match(self._text, at).end()  # type: ignore[union-attr]
+            at = _FORM.blank.match(self._text, at).end()
             if at == len(self._text):
                 break
             if self._text[at] == "]":
@@ -169,7 +161,7 @@ class TraceReader:
 
     def _recovered(self, at: int) -> tuple[Event | None, int] | None:
         """Return an event whose name was not escaped, or None, and where to go on; None: text is missing."""
-        if (bad := _BAD_NAME.match(self._text, at)) and (bad.end() < len(self._text) or self._at_end):
+        if (bad := _FORM.bad_name.match(self._text, at)) and (bad.end() < len(self._text) or self._at_end):
             self.repaired += 1
             return {
                 "name": "process_name",
@@ -179,7 +171,7 @@ class TraceReader:
             }, bad.end()
         if not self._at_end and len(self._text) - at < LIMIT.patience:
             return None
-        after = _NEXT_EVENT.search(self._text, at + 1)
+        after = _FORM.next_event.search(self._text, at + 1)
         self.lost += 1
         return None, after.end() if after else len(self._text)
 

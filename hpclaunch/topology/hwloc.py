@@ -9,6 +9,7 @@ import re
 import xml.parsers.expat
 from collections.abc import Iterator
 
+from hpclaunch.amounts import grouped
 from hpclaunch.cpuset import MAX_CPU, CpuSet, format_cpu_list
 from hpclaunch.errors import BadInputError, note_text
 from hpclaunch.topology.node_topology import Core, GpuFact, Nic, NumaNode, Partial
@@ -272,10 +273,8 @@ def _tiles(objects: list[_Object], numbered: dict[int, _Object]) -> dict[int, _O
     Source: hwloc's topology-levelzero.c at commit 06dbafd. Where the runtime shows tiles as devices, hwloc
     names the tiles ze0, ze1, ...
     """
-    parts: dict[_Object, list[_Object]] = {}
-    for obj in objects:
-        if obj.parent is not None and re.fullmatch(r"ze\d{1,4}\.\d{1,3}", obj.name):
-            parts.setdefault(obj.parent, []).append(obj)
+    named = [obj for obj in objects if re.fullmatch(r"ze\d{1,4}\.\d{1,3}", obj.name)]
+    parts = grouped((obj.parent, obj) for obj in named if obj.parent is not None)
     if not parts:
         return numbered
     return dict(enumerate(tile for gpu in numbered.values() for tile in parts.get(gpu, [gpu])))

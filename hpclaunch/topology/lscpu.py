@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from hpclaunch.amounts import grouped
 from hpclaunch.cpuset import MAX_CPU, CpuSet, parse_mask
 from hpclaunch.errors import BadInputError, note_text
 from hpclaunch.topology import tool_text as tool
@@ -76,9 +77,7 @@ def _walk(entries: list[object], origin: str, depth: int) -> Iterator[_Field]:
 
 
 def _join(fields: list[_Field], table: Partial | None, origin: str) -> Partial:
-    values: dict[str, list[_Field]] = {}
-    for field in fields:
-        values.setdefault(field.key, []).append(field)
+    values = grouped((field.key, field) for field in fields)
     as_masks = _prints_masks(fields)
     numa = _numa_lists(fields, as_masks)
     online_list = _single(values, "On-line CPU(s) list") or _single(values, _MASK_KEY)
@@ -257,9 +256,7 @@ def _caches(cells: dict[str, str], line: tool.Line) -> dict[str, str]:
 def _table_cores(rows: dict[int, _Row], header: list[str]) -> tuple[Core, ...] | None:
     if "core" not in header:
         return None
-    by_core: dict[str | None, list[_Row]] = {}
-    for cpu in sorted(rows):
-        by_core.setdefault(rows[cpu].core, []).append(rows[cpu])
+    by_core = grouped((row.core, row) for _, row in sorted(rows.items()))
     group_of = {
         l3: i for i, l3 in enumerate(dict.fromkeys(rows[cpu].l3 for cpu in sorted(rows) if rows[cpu].l3))
     }

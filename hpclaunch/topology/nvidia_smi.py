@@ -12,19 +12,15 @@ import msgspec
 
 from hpclaunch.cpuset import CpuSet
 from hpclaunch.errors import BadInputError, note_text
+from hpclaunch.package_data import package_constants, package_patterns
 from hpclaunch.topology import tool_text as tool
 from hpclaunch.topology.node_topology import GpuFact, Partial
 
 KIND = "nvidia_smi"
 
-_HINT = "run nvidia-smi topo -m again and save the whole output"
-_LINK = re.compile(r"X|SYS|NODE|SOC|PHB|PXB|PIX|PSB|NV\d{0,3}|C2C|N/A|OK")
-_COLUMNS = ("CPU Affinity", "NUMA Affinity", "GPU NUMA ID")
-# Colour codes whose escape character was lost on the way, as in "[4mGPU0".
-_BARE_COLOUR = re.compile(r"\[\d{0,2}m")
-_ROW_END = re.compile(rf"{_LINK.pattern}|[\d,-]{{1,4000}}")
-_HEADER_END = re.compile(r"(?:NIC|mlx5_)\d{1,3}|CPU|NUMA|GPU|ID|Affinity")
-_DEVICE = re.compile(r"(?:GPU|NIC)\d{1,4}|[A-Za-z][\w-]{0,40}")
+_WORD = package_constants("topology/forms.yaml", "nvidia_smi")
+_FORM = package_patterns("topology/forms.yaml", "nvidia_smi")
+_ROW_END = re.compile(rf"{_FORM.link.pattern}|[\d,-]{{1,4000}}")
 
 
 class _Header(NamedTuple):
@@ -72,7 +68,7 @@ def _rows(header: _Header, lines: list[tool.Line], origin: str) -> list[GpuFact]
             raise line.bad(f"row GPU{gpu} follows {len(gpus)} rows", "rows in order from GPU0")
         gpus.append(_row(header, gpu, line))
     if not gpus:
-        raise BadInputError(f"{origin}: a header of columns but no row GPU0", _HINT)
+        raise BadInputError(f"{origin}: a header of columns but no row GPU0", _WORD.hint)
     return gpus
 
 
@@ -80,10 +76,10 @@ def _unwrapped(lines: list[tool.Line]) -> list[tool.Line]:
     """Drop remains of colour codes; join lines that a mail program or a narrow terminal broke."""
     joined: list[tool.Line] = []
     for line in lines:
-        text = _BARE_COLOUR.sub("", line.text)
+        text = _FORM.bare_colour.sub("", line.text)
         before = joined[-1].text if joined else ""
         # the end of the line before: of the column names, or of the cells of a row
-        end = _ROW_END if _is_row(before) else _HEADER_END
+        end = _ROW_END if _is_row(before) else _FORM.header_end
         words = text.split()
         if words and before.lstrip().startswith("GPU") and all(map(end.fullmatch, words)):
             # nothing stood between the halves where a CPU list was broken in its middle
@@ -98,7 +94,7 @@ def _unwrapped(lines: list[tool.Line]) -> list[tool.Line]:
 def _is_row(text: str) -> bool:
     """Tell a row (``GPU0   X   NV4 ...``) from the line of column names, which begins with GPU0 as well."""
     words = text.split()
-    return len(words) > 1 and _LINK.fullmatch(words[1]) is not None
+    return len(words) > 1 and _FORM.link.fullmatch(words[1]) is not None
 
 
 def _is_header(text: str) -> bool:
@@ -119,25 +115,25 @@ def _notes(header: _Header, rows: int, origin: str) -> tuple[str, ...]:
 def _header(lines: list[tool.Line], origin: str) -> _Header:
     for line in lines:
         if line.text.lstrip().startswith("|") and "GPU0" in line.text.split():
-            raise line.bad("a table in Markdown, not nvidia-smi's own output", _HINT)
+            raise line.bad("a table in Markdown, not nvidia-smi's own output", _WORD.hint)
         if _is_header(line.text):
             return _split_header(line)
     if any("closest CPU" in line.text for line in lines):
-        raise BadInputError(f"{origin}: output of nvidia-smi topo -C, which names no GPU", _HINT)
-    raise BadInputError(f"{origin}: no line of column names 'GPU0 ... CPU Affinity'", _HINT)
+        raise BadInputError(f"{origin}: output of nvidia-smi topo -C, which names no GPU", _WORD.hint)
+    raise BadInputError(f"{origin}: no line of column names 'GPU0 ... CPU Affinity'", _WORD.hint)
 
 
 def _split_header(line: tool.Line) -> _Header:
     # Split at blanks, not inside the names of affinity columns, and between names that a terminal glued.
     text = re.sub(r"(?<=\d)(?=(?:GPU|NIC|mlx5_)\d)", " ", line.text)
-    for column in _COLUMNS:
+    for column in _WORD.columns:
         text = re.sub(column.replace(" ", r"[ \t]+"), column.replace(" ", "_"), text)
-    joined = {column.replace(" ", "_"): column for column in _COLUMNS}
+    joined = {column.replace(" ", "_"): column for column in _WORD.columns}
     columns = [joined.get(word, word) for word in text.split()]
-    devices = [column for column in columns if column not in _COLUMNS]
-    affinities = [column for column in columns if column in _COLUMNS]
-    if columns != devices + affinities or affinities != list(_COLUMNS[: len(affinities)]):
-        raise line.bad(f"columns in another order: {tool.shorten(line.text.strip())}", _HINT)
+    devices = [column for column in columns if column not in _WORD.columns]
+    affinities = [column for column in columns if column in _WORD.columns]
+    if columns != devices + affinities or affinities != list(_WORD.columns[: len(affinities)]):
+        raise line.bad(f"columns in another order: {tool.shorten(line.text.strip())}", _WORD.hint)
     _check_devices(devices, line)
     return _Header(devices, affinities, line.number, "\t" in line.text.strip())
 
@@ -145,19 +141,19 @@ def _split_header(line: tool.Line) -> _Header:
 def _check_devices(devices: list[str], line: tool.Line) -> None:
     gpus = [device for device in devices if device.startswith("GPU")]
     if devices[: len(gpus)] != [f"GPU{i}" for i in range(len(gpus))]:
-        raise line.bad("the GPU columns are not GPU0, GPU1, ... in order", _HINT)
-    if odd := [device for device in devices if not _DEVICE.fullmatch(device)]:
-        raise line.bad(f"column {tool.shorten(odd[0])}", _HINT)
+        raise line.bad("the GPU columns are not GPU0, GPU1, ... in order", _WORD.hint)
+    if odd := [device for device in devices if not _FORM.device.fullmatch(device)]:
+        raise line.bad(f"column {tool.shorten(odd[0])}", _WORD.hint)
 
 
 def _row(header: _Header, gpu: int, line: tool.Line) -> GpuFact:
     cells, rest = _cells(header, line)
-    wrong = [cell for cell in cells if not _LINK.fullmatch(cell)]
+    wrong = [cell for cell in cells if not _FORM.link.fullmatch(cell)]
     if wrong:
-        raise line.bad(f"{tool.shorten(wrong[0])} in row GPU{gpu} where a link is expected", _HINT)
+        raise line.bad(f"{tool.shorten(wrong[0])} in row GPU{gpu} where a link is expected", _WORD.hint)
     if gpu >= len(cells) or cells[gpu] != "X" or cells.count("X") != 1:
-        raise line.bad(f"row GPU{gpu} has no X in column GPU{gpu}: cells are missing", _HINT)
-    values = dict.fromkeys(_COLUMNS, line.part("")) | dict(
+        raise line.bad(f"row GPU{gpu} has no X in column GPU{gpu}: cells are missing", _WORD.hint)
+    values = dict.fromkeys(_WORD.columns, line.part("")) | dict(
         zip(header.affinities, map(line.part, rest), strict=True)
     )
     cpus, affinity, own = values.values()
@@ -184,7 +180,9 @@ def _cells(header: _Header, line: tool.Line) -> tuple[list[str], list[str]]:
         if rest in ([], ["N/A"]):
             rest = [""] * named
     if len(rest) != named:
-        raise line.bad(f"{len(cells)} cells, {width + named} columns: cells are missing or too many", _HINT)
+        raise line.bad(
+            f"{len(cells)} cells, {width + named} columns: cells are missing or too many", _WORD.hint
+        )
     return cells[:width], rest
 
 
@@ -219,13 +217,6 @@ def _cpus(value: tool.Line) -> CpuSet | None:
 
 # Source of the format: NVIDIA's MIG User Guide, "Getting Started with MIG" (driver R470 and newer: MIG-UUID).
 
-_LIST_HINT = "run nvidia-smi again and save the whole output"
-_LISTED_GPU = re.compile(r"[ \t]*GPU (\d{1,4}): (.{1,100}?) \(UUID: (GPU-[\w-]{8,60})\)$")
-# Before R470 instances were named MIG-GPU-<uuid>/<GPU instance>/<compute instance>.
-_LISTED_INSTANCE = re.compile(
-    r"[ \t]*MIG ([\w.+]{1,30})[ \t]+Device[ \t]+\d{1,3}: \(UUID: (MIG-[\w/-]{8,80})\)$"
-)
-
 
 def listed_gpus(lines: Sequence[tool.Line], origin: str) -> list[GpuFact]:
     """Return GPUs and MIG instances in the order of the list; empty where there is none.
@@ -235,14 +226,14 @@ def listed_gpus(lines: Sequence[tool.Line], origin: str) -> list[GpuFact]:
     gpus: list[GpuFact] = []
     instances: dict[int, list[GpuFact]] = {}
     for line in lines:
-        if match := _LISTED_GPU.match(line.text):
+        if match := _FORM.listed_gpu.match(line.text):
             number = int(match[1])
             if number != len(gpus):
-                raise line.bad(f"GPU {number} follows {len(gpus)} GPUs", _LIST_HINT)
+                raise line.bad(f"GPU {number} follows {len(gpus)} GPUs", _WORD.list_hint)
             gpus.append(GpuFact(index=number, device=number, model=match[2], uuid=match[3]))
-        elif match := _LISTED_INSTANCE.match(line.text):
+        elif match := _FORM.listed_instance.match(line.text):
             if not gpus:
-                raise line.bad("a MIG instance before the line of its GPU", _LIST_HINT)
+                raise line.bad("a MIG instance before the line of its GPU", _WORD.list_hint)
             model = f"{gpus[-1].model} MIG {match[1]}"
             instance = msgspec.structs.replace(gpus[-1], model=model, uuid=match[2])
             instances.setdefault(instance.index, []).append(instance)
@@ -259,7 +250,9 @@ def joined_list(rows: Sequence[GpuFact], listed: Sequence[GpuFact], origin: str)
         return list(rows)
     row_of = {row.index: row for row in rows}
     if {gpu.device for gpu in listed} != set(row_of):
-        raise BadInputError(f"{origin}: the matrix has {len(rows)} GPUs, the list has others", _LIST_HINT)
+        raise BadInputError(
+            f"{origin}: the matrix has {len(rows)} GPUs, the list has others", _WORD.list_hint
+        )
     return [
         msgspec.structs.replace(
             row_of[gpu.device or 0], index=gpu.index, device=gpu.device, model=gpu.model, uuid=gpu.uuid

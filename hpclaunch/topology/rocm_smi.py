@@ -7,22 +7,15 @@ means that the kernel does not know the node). Lines of ``--showbus`` are read t
 import re
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.package_data import package_constants, package_patterns
 from hpclaunch.topology import tool_text as tool
 from hpclaunch.topology.node_topology import GpuFact, Partial, settle_numa
 
 KIND = "rocm_smi"
 
-# GPU[0]\t\t: (Topology) Numa Node: 3 | GPU 0   : ... (ROCm 4) | GPU[0] XCP[1]\t: ... (partitions)
-_ENTRY = re.compile(
-    r"[ \t]*GPU ?\[?(\d{1,4})\]?(?:[ \t]+XCP ?\[?(\d{1,3})\]?)?[ \t]*:[ \t]*"
-    r"(?:\(Topology\)[ \t]*)?(Numa Node|Numa Affinity|PCI Bus|Card [Ss]eries)[ \t]*:(.*)"
-)
-_STARTED = re.compile(
-    r"[ \t]*GPU ?\[?\d{1,4}\]?[^:]{0,40}:[ \t]*\(Topology\)[ \t]*Numa(?! ?(?:Node|Affinity)[ \t]*:)"
-)
-_HINT = "run rocm-smi --showtoponuma again and save the whole output"
-_COLUMNS = ("Numa Node", "Numa Affinity")
-_USEFUL = frozenset({*_COLUMNS, "PCI Bus"})
+_WORD = package_constants("topology/forms.yaml", "rocm_smi")
+_FORM = package_patterns("topology/forms.yaml", "rocm_smi")
+_USEFUL = frozenset({*_WORD.columns, "PCI Bus"})
 
 _Values = dict[str, tool.Line]
 """The values of one GPU by key."""
@@ -31,19 +24,19 @@ _Values = dict[str, tool.Line]
 def read(text: str, origin: str) -> Partial:
     """Read the NUMA node of each GPU. Raises BadInputError for a damaged capture or one without GPUs."""
     lines = tool.clean_lines(text, origin)
-    if any(_ENTRY.match(line.text) for line in lines):
+    if any(_FORM.entry.match(line.text) for line in lines):
         cards = _from_text(lines)
     else:
         document = tool.json_text(text, origin)
         if not document.startswith("{"):
-            raise BadInputError(f"{origin}: no line such as 'GPU[0] : (Topology) Numa Node: 3'", _HINT)
+            raise BadInputError(f"{origin}: no line such as 'GPU[0] : (Topology) Numa Node: 3'", _WORD.hint)
         cards = _from_json(document, origin)
     notes: list[str] = []
     if "====" in text and "End of ROCm" not in text:
         notes.append(f"rocm-smi ({origin}): no line 'End of ROCm SMI Log': the output may be cut off")
     gpus = tuple(_gpu(index, cards[key], origin, notes) for index, key in enumerate(sorted(cards)))
     if all(_USEFUL.isdisjoint(values) for values in cards.values()):
-        raise BadInputError(f"{origin}: GPUs but neither NUMA nodes nor PCI addresses", _HINT)
+        raise BadInputError(f"{origin}: GPUs but neither NUMA nodes nor PCI addresses", _WORD.hint)
     _check_complete(cards, origin)
     return Partial(kind=KIND, origin=origin, gpu_vendor="AMD", gpus=gpus, notes=tuple(notes))
 
@@ -52,18 +45,18 @@ def _from_text(lines: list[tool.Line]) -> dict[tuple[int, int], _Values]:
     """Read the values of each GPU by (card, partition)."""
     cards: dict[tuple[int, int], _Values] = {}
     for line in lines:
-        if match := _ENTRY.match(line.text):
+        if match := _FORM.entry.match(line.text):
             gpu, partition, key, value = match.groups()
             values = cards.setdefault((int(gpu), int(partition or 0)), {})
             _put(values, "Card series" if key.startswith("Card") else key, line.part(value))
-        elif _STARTED.match(line.text):
-            raise line.bad(f"{tool.shorten(line.text.strip())} is cut off", _HINT)
+        elif _FORM.started.match(line.text):
+            raise line.bad(f"{tool.shorten(line.text.strip())} is cut off", _WORD.hint)
     return cards
 
 
 def _put(values: _Values, key: str, value: tool.Line) -> None:
     if key.startswith("Numa") and not value.text:
-        raise value.bad(f"{key} without a value", _HINT)
+        raise value.bad(f"{key} without a value", _WORD.hint)
     before = values.setdefault(key, value)
     if before.text != value.text:
         found = f"{key} is {value.text}, but {before.text} in line {before.number}"
@@ -73,7 +66,7 @@ def _put(values: _Values, key: str, value: tool.Line) -> None:
 
 def _from_json(text: str, origin: str) -> dict[tuple[int, int], _Values]:
     """Read ``{"card0": {"(Topology) Numa Node": "0", ...}, "system": {...}}``."""
-    document = tool.decoded_json(text, origin, _HINT)
+    document = tool.decoded_json(text, origin, _WORD.hint)
     cards: dict[tuple[int, int], _Values] = {}
     for card, entry in document.items() if isinstance(document, dict) else ():
         match = re.fullmatch(r"card(\d{1,4})", card)
@@ -86,12 +79,12 @@ def _from_json(text: str, origin: str) -> dict[tuple[int, int], _Values]:
             if name in (*_USEFUL, "Card series"):
                 _put(values, name, tool.Line(1, str(value).strip(), origin))
     if not cards:
-        raise BadInputError(f"{origin}: JSON without card0, card1, ...", _HINT)
+        raise BadInputError(f"{origin}: JSON without card0, card1, ...", _WORD.hint)
     return cards
 
 
 def _gpu(index: int, values: _Values, origin: str, notes: list[str]) -> GpuFact:
-    numa = settle_numa(values, _COLUMNS, f"rocm-smi ({origin}): GPU {index}", notes)
+    numa = settle_numa(values, _WORD.columns, f"rocm-smi ({origin}): GPU {index}", notes)
     bus, series = values.get("PCI Bus"), values.get("Card series")
     return GpuFact(
         index=index,
@@ -106,8 +99,12 @@ def _check_complete(cards: dict[tuple[int, int], _Values], origin: str) -> None:
     numbers = sorted({gpu for gpu, _ in cards})
     missing = sorted(set(range(numbers[-1] + 1)) - set(numbers))
     if missing:
-        raise BadInputError(f"{origin}: GPU {missing[0]} is missing but GPU {numbers[-1]} is there", _HINT)
-    for key in _COLUMNS:
+        raise BadInputError(
+            f"{origin}: GPU {missing[0]} is missing but GPU {numbers[-1]} is there", _WORD.hint
+        )
+    for key in _WORD.columns:
         lacking = [gpu for (gpu, _), values in sorted(cards.items()) if key not in values]
         if lacking and len(lacking) < len(cards):
-            raise BadInputError(f"{origin}: GPU {lacking[0]} has no line '{key}', other GPUs have it", _HINT)
+            raise BadInputError(
+                f"{origin}: GPU {lacking[0]} has no line '{key}', other GPUs have it", _WORD.hint
+            )

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from hpclaunch.amounts import counted, format_bytes, rounded
+from hpclaunch.amounts import counted, format_bytes, grouped, rounded
 from hpclaunch.errors import note_text
 from hpclaunch.job.job_documents import BindingDocument
 from hpclaunch.job.record import JobRecord, RankReport, readable_cpus
@@ -198,11 +198,8 @@ def _reports(facts: JobFacts) -> tuple[RankReport, ...]:
 
 def _buses(facts: JobFacts, node: str) -> dict[str, tuple[int, ...]]:
     """Return PCI address -> ranks of a node that see this GPU."""
-    found: dict[str, list[int]] = {}
-    for report in _reports(facts):
-        if report.host == node:
-            for address in _addresses(report):
-                found.setdefault(address, []).append(report.rank)
+    here = [report for report in _reports(facts) if report.host == node]
+    found = grouped((address, report.rank) for report in here for address in _addresses(report))
     return {address: tuple(ranks) for address, ranks in found.items()}
 
 

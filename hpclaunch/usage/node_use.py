@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
-from hpclaunch.amounts import rounded
+from hpclaunch.amounts import grouped, rounded
 from hpclaunch.timeline.late_ranks import growth
 from hpclaunch.usage.node_samples import GpuSample, NodeFile, NodeRun, RankSample, intervals
 from hpclaunch.usage.report_documents import EnergyUse, GpuUse, NodeUse, RankUse, TimePoint
@@ -162,11 +162,8 @@ def rank_uses(
     waiting: Mapping[int, float | None],
 ) -> Iterable[RankUse]:
     """Yield the ranks in order; by rank ``bound``: CPUs, ``gpus``: addresses, ``waiting``: ms per step."""
-    looks: dict[int, list[tuple[NodeRun, list[RankSample]]]] = {}
-    for file in files.values():
-        for run in file.runs:
-            for rank, samples in run.ranks.items():
-                looks.setdefault(rank, []).append((run, samples))
+    runs = [run for file in files.values() for run in file.runs]
+    looks = grouped((rank, (run, samples)) for run in runs for rank, samples in run.ranks.items())
     for rank, found in sorted(looks.items()):
         run = found[-1][0]
         busy = [look.busy for at, _ in found for name in gpus.get(rank, ()) for look in at.gpus.get(name, ())]

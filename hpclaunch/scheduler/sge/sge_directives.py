@@ -1,13 +1,13 @@
 """The ``#$`` lines of a batch script for Grid Engine (qsub -help and answers of the real qsub of 8.1.9)."""
 
-import re
 from collections.abc import Iterator, Sequence
 
+from hpclaunch.package_data import package_patterns
 from hpclaunch.scheduler import directive_reader
 from hpclaunch.scheduler.pbs.pbs_directives import pbs_time_s
 
 _VALUES = directive_reader.word_counts("sge")  # -g is of Univa Grid Engine, as ABCI had it
-_LEFT_OUT = re.compile(r"^(?=:)|(?<=:)(?=:|$)")  # a number of H:M:S that is zero (man sge_types)
+_FORM = package_patterns("scheduler/forms.yaml", "sge")
 
 
 def _read(words: Sequence[str]) -> Iterator[directive_reader.DirectiveOption]:
@@ -21,18 +21,12 @@ def _read(words: Sequence[str]) -> Iterator[directive_reader.DirectiveOption]:
             yield option
 
 
-_ON_ONE_HOST = re.compile(
-    r"-pe\s+(smp|shm|shared\w*|threads?|threaded|p?threads|openmp|omp|multicore|make)\s"
-)
-"""Names that sites give to environments on one host; each site chooses its own."""
-
-
 def _requested(directives: Sequence[directive_reader.Directive]) -> directive_reader.RequestedResources:
     walltime = directive_reader.given_number(
-        directives, "l:h_rt", lambda text: pbs_time_s(_LEFT_OUT.sub("0", text))
+        directives, "l:h_rt", lambda text: pbs_time_s(_FORM.left_out.sub("0", text))
     )
     slots = directive_reader.given_number(directives, "pe", _slots)
-    if slots and _ON_ONE_HOST.match(slots.text):  # perhaps ranks, perhaps threads of one process
+    if slots and _FORM.on_one_host.match(slots.text):  # perhaps ranks, perhaps threads of one process
         return directive_reader.RequestedResources(
             nodes=slots._replace(value=1), cpus_per_node=slots, walltime_s=walltime
         )

@@ -13,9 +13,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from hpclaunch.amounts import grouped
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError, note_text
-from hpclaunch.package_data import text_beside
+from hpclaunch.package_data import package_constants, package_patterns, text_beside
 from hpclaunch.scheduler import scheduler_interface
 from hpclaunch.scheduler.scheduler_interface import JobIdentity, JobStatus, iso_time, own_words, state_words
 
@@ -28,10 +29,8 @@ _QUERIES: dict[str, Any] = json.loads(text_beside(__file__, "queries.json"))
 """squeue: name -> width, the last one of any length. row: the names which all three sources are brought to,
 in the order of sacct's columns and of scontrol's keys; scontrol has no ClusterName."""
 _FORMAT = ",".join(f"{name}:{width}" for name, width in _QUERIES["squeue"].items())
-_READABLE = re.compile(r"\d+(\+\d+)?(_\S+)?", re.ASCII)
-# squeue comes before, and scontrol knows what squeue knows: it is only for a squeue that does not
-# work, and takes one job at a time.
-_SCONTROL_MAX_JOBS = 4
+_WORD = package_constants("scheduler/forms.yaml", "slurm_status")
+_FORM = package_patterns("scheduler/forms.yaml", "slurm_status")
 
 _QUERY: dict[str, tuple[str, ...]] = {
     "squeue": ("-h", "-a", "-r", "-t", "all", "-O", _FORMAT),
@@ -42,11 +41,9 @@ _QUERY: dict[str, tuple[str, ...]] = {
 def status_commands(source: str, ids: Sequence[str]) -> tuple[tuple[str, ...], ...]:
     """Return one command a cluster; jobs whose sbatch named no cluster are one group."""
     if source == "scontrol":
-        few = ids[:_SCONTROL_MAX_JOBS]
+        few = ids[: _WORD.scontrol_max_jobs]
         return tuple(("scontrol", *cluster_of(i), "-o", "show", "job", number_of(i)) for i in few)
-    groups: dict[tuple[str, ...], list[str]] = {}
-    for scheduler_id in ids:
-        groups.setdefault(cluster_of(scheduler_id), []).append(number_of(scheduler_id))
+    groups = grouped((cluster_of(one), number_of(one)) for one in ids)
     return tuple((source, *_QUERY[source], *cluster, "-j", ",".join(n)) for cluster, n in groups.items())
 
 
@@ -106,7 +103,7 @@ def _squeue_rows(text: str) -> Iterator[dict[str, str]]:
         row, at = {}, 0
         for name, width in _QUERIES["squeue"].items():
             row[name], at = line[at:][: width or None].strip(), at + width
-        if _READABLE.fullmatch(row["JobArrayID"]) and row["State"]:
+        if _FORM.readable.fullmatch(row["JobArrayID"]) and row["State"]:
             code, command = row["exit_code"], row["Command"]
             if code.isdigit():  # of 22.05, the number of wait(2); since 23.02 CODE:SIGNAL
                 code = f"{int(code) >> 8}:{int(code) & 0x7F}"
@@ -119,7 +116,7 @@ def _sacct_rows(text: str) -> Iterator[dict[str, str]]:
     for line in text.splitlines():
         values = line.split("|", len(_QUERIES["sacct"]) - 1)
         # -D: a requeued job has a line an attempt, the last one counts
-        if len(values) == len(_QUERIES["sacct"]) and _READABLE.fullmatch(values[0]):
+        if len(values) == len(_QUERIES["sacct"]) and _FORM.readable.fullmatch(values[0]):
             row = _row(*values)
             # Slurm itself cancelled it, as no user is named; sacct keeps the reason of the wait (22.05).
             never = (row["state"], row["reason"]) == ("CANCELLED", "Dependency")
@@ -133,7 +130,7 @@ def _scontrol_rows(text: str) -> Iterator[dict[str, str]]:
             pairs["JobId"] = f"{pairs['ArrayJobId']}_{pairs['ArrayTaskId']}"
         if script := re.search(r" Command=(.*?)(?: WorkDir=|$)", line):
             pairs["Command"] = script[1]
-        if _READABLE.fullmatch(pairs.get("JobId", "")) and "JobState" in pairs:
+        if _FORM.readable.fullmatch(pairs.get("JobId", "")) and "JobState" in pairs:
             made = _row(*(pairs.get(k, "") for k in _QUERIES["scontrol"]))
             yield {**made, "restarts": pairs.get("Restarts", "")}
 
@@ -189,17 +186,12 @@ def _started(row: Mapping[str, str], code: int | None) -> str | None:
     return None if never else iso_time(row["start"])
 
 
-_IO_ERROR = "53"
-"""A signal here is the rest of ESLURMD_IO_ERROR, 4021 (slurm/slurm_errno.h of 25.05): sacct and
-scontrol of 22.05 have 0:53."""
-
-
 def _never_begun(word: str, row: Mapping[str, str]) -> str | None:
     """Return why Slurm could not begin the script, a failure that is not the script's.
 
     The reason JobLaunchFailure does not tell: a script that a signal ended has it too (22.05).
     """
-    if (word, row["code"].partition(":")[2]) != ("FAILED", _IO_ERROR):
+    if (word, row["code"].partition(":")[2]) != ("FAILED", _WORD.io_error):
         return None
     log = (
         f"{row['script'].rpartition('/')[0]}/out.log" if row["script"].startswith("/") else "the job's output"

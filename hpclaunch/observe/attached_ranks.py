@@ -1,33 +1,33 @@
 """The ranks of a running job that hpclaunch did not submit, and what is wrong with their binding. Pure.
 
-Two sources tell which GPU a rank has: the variable with which it started, and the device files that it holds
-open. A number in the variable means the same GPU for all ranks of a node, but not where Slurm has given each
-rank its own (``--gpus-per-task``, ``ConstrainDevices``: then each of them calls its own GPU 0), nor is it the
-node's number where the job has a part of the GPUs. One open device file is a GPU for certain; several are
-those that the runtime has looked at (CUDA and ROCr open all that they may).
+Two sources tell which GPU a rank has: the variables with which it started, and the device files that it holds
+open. A number in a variable counts the GPUs of the node, of the job, or of the rank alone: where Slurm
+constrains devices, each rank calls the first that it may use 0. SLURM_STEP_GPUS has Slurm's own numbers of
+these (man srun; per task with ``--gpus-per-task`` and ``--gpu-bind``, 22.05.8). One open device file is a GPU
+for certain; several are those that the runtime has looked at (CUDA and ROCr open all that they may).
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain, takewhile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import permutations, takewhile
 from typing import NamedTuple
 
 import msgspec
 
-from hpclaunch.amounts import listed
+from hpclaunch.amounts import counted, grouped, listed
 from hpclaunch.binding import dialects
 from hpclaunch.binding.compute import bind
 from hpclaunch.binding.judge_masks import judge
 from hpclaunch.binding.node_binding import BindingRequest, NodeBinding
 from hpclaunch.cpuset import format_cpu_list, to_mask
-from hpclaunch.errors import BadInputError
+from hpclaunch.errors import BadInputError, note_text
 from hpclaunch.job.job_documents import VerifyDocument
 from hpclaunch.job.record import NOT_JUDGED, RankReport, readable_cpus
 from hpclaunch.json_document import document_of
 from hpclaunch.observe.attached_nodes import AttachedNode, Process
 from hpclaunch.package_data import package_constants
-from hpclaunch.remote.look import GPU_VARIABLES, HELPERS, PAUSE_S, RANKS_OF, SHELLS
+from hpclaunch.remote.look import GPU_VARIABLES, HELPERS, PAUSE_S, RANKS_OF, SHELLS, flux_id
 from hpclaunch.scheduler.directive_reader import whole_number
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher
@@ -35,6 +35,7 @@ from hpclaunch.topology.node_topology import Core, NodeTopology
 
 _WORDS = package_constants("observe/words.yaml", "ranks")
 _GPU_FILE = re.compile(r"/dev/(nvidia\d+|dri/renderD\d+)$")
+_OF_ROCR = "ROCR_VISIBLE_DEVICES"
 _OF_THE_JOB = "the job's GPU "  # whose number may mean another one in another step
 NO_SUCH_GPU = "no-such-gpu"
 GPU_SHARED = "gpu-shared"
@@ -49,47 +50,85 @@ class SeenGpus(NamedTuple):
     own: frozenset[str]
     numbers: tuple[int, ...]
     verdict: str
+    given: str = ""
 
     @property
-    def certain(self) -> list[str]:
-        """The GPU, where it is one, and the same for other steps, too."""
-        return [one for one in self.own if len(self.own) == 1 and not one.startswith(_OF_THE_JOB)]
+    def names(self) -> list[str]:
+        """The names in the variable up to the first that hides all after it."""
+        return _entries(self.text or "")
+
+    @property
+    def certain(self) -> frozenset[str]:
+        """Those whose names mean the same GPUs in other steps, too."""
+        return frozenset(one for one in self.own if not one.startswith(_OF_THE_JOB))
 
 
 def gpus_of_ranks(
-    ranks: Sequence[Sequence[Process]], node: AttachedNode, topology: NodeTopology | None
+    ranks: Sequence[Sequence[Process]], node: AttachedNode, topology: NodeTopology | None, vendor: str | None
 ) -> list[SeenGpus]:
-    """Return the GPUs of each rank of a step on a node; ``ranks``: each one's processes, the main first."""
+    """Return the GPUs of each rank of a step on a node; ``ranks``: the processes of each, the main first."""
     known = _Node(node, topology)
     mains = [processes[0] for processes in ranks]
-    numbered = _numbered(mains, len(known.addresses))
-    seen = [known.seen(processes, numbered) for processes in ranks]
-    users, mixed = Counter(one.own for one in seen if one.own), _mixed(seen)
-    shared = [one.own in mixed or users[one.own] > len(one.own) for one in seen]
-    return [
-        one._replace(verdict=GPU_SHARED) if wrong else one for one, wrong in zip(seen, shared, strict=True)
-    ]
+    numbered = _numbered([one for one in mains if not _from_slurm(one)], vendor, len(known.addresses))
+    seen = [known.seen(processes, vendor, numbered) for processes in ranks]
+    wrong = sharing(seen)
+    seen = [one._replace(verdict=GPU_SHARED) if n in wrong else one for n, one in enumerate(seen)]
+    return [known.by_place(one, seen[:n], seen) for n, one in enumerate(seen)]
 
 
-def _mixed(seen: list[SeenGpus]) -> set[frozenset[str]]:
-    """Return the named sets of which another has a part: ranks with equal sets choose by local rank."""
-    sets = {one.own for one in seen if one.own and len(one.own) == len((one.text or "").split(","))}
-    return {own for own in sets if any(own & other for other in sets - {own})}
+def sharing(seen: Sequence[SeenGpus]) -> set[int]:
+    """Return which ranks of a node share GPUs for certain: those with equal sets choose by local rank."""
+    users = Counter(one.own for one in seen)
+    named = {one.own for one in seen if len(one.own) == len(one.names)}
+    wrong = {one for one, other in permutations(named, 2) if one & other}
+    wrong |= {own for own, count in users.items() if count > len(own) > 0}
+    return {n for n, one in enumerate(seen) if one.own in wrong}
 
 
-def _numbered(mains: list[Process], count: int) -> str:
+def _from_slurm(process: Process) -> list[int]:
+    """Return Slurm's numbers of the GPUs that a rank was given; in the batch script these are the job's."""
+    variables = process.variables
+    step = "SLURM_STEP_ID" in variables
+    text = variables.get("SLURM_STEP_GPUS" if step else "SLURM_JOB_GPUS", "")
+    return [int(name) for name in text.split(",")] if re.fullmatch(r"\d+(,\d+)*", text) else []
+
+
+def _numbered(mains: list[Process], vendor: str | None, count: int) -> str:
     """Return whose numbers the variables have: the node's, the job's, or each rank's own."""
     if not any(one.variables.keys() & _WORDS.from_slurm for one in mains):
         return "node"
-    texts = {_gpu_variable(one) or "" for one in mains}
+    texts = {visible(one, vendor)[0] or "" for one in mains}
     if len(mains) > 1 and len(texts) == 1 and texts.pop().isdigit():
         return "rank"
     given = {one.variables.get("SLURM_GPUS_ON_NODE") for one in mains}
     return "node" if given == {str(count)} else "job"
 
 
-def _gpu_variable(process: Process) -> str | None:
-    return next((process.variables[name] for name in GPU_VARIABLES if name in process.variables), None)
+def visible(process: Process, vendor: str | None) -> tuple[str | None, str]:
+    """Return the list of GPUs that a program sees, None without one, and the variables that say so.
+
+    HIP counts within the list of ROCr, and reads CUDA_VISIBLE_DEVICES where its own variable is not set (ROCm
+    6.4: GPU isolation techniques, HIP environment variables). Slurm may set the variables of all vendors.
+    """
+    given = {name: process.variables[name] for name in GPU_VARIABLES if name in process.variables}
+    used = [*[name for name in _WORDS.of_vendor[vendor] if name in given], *given][:1]
+    if _OF_ROCR in given and used != [_OF_ROCR] and vendor != "nvidia":
+        used = [_OF_ROCR, *used]
+    texts = [given[name] for name in used]
+    shown = " ".join(map("=".join, zip(used, texts, strict=True)))
+    return (_chosen(*texts) if len(texts) > 1 else next(iter(texts), None)), shown
+
+
+def _chosen(exposed: str, chosen: str) -> str:
+    """Return the list that a list of numbers makes of another, up to the first that it has not."""
+    names = dict(enumerate(_entries(exposed)))
+    found = (names.get(int(name), "") if name.isdigit() else name for name in _entries(chosen))
+    return ",".join(takewhile(bool, found))
+
+
+def _entries(text: str) -> list[str]:
+    """Return the names of a list up to the first that hides all after it."""
+    return [name for name in takewhile(lambda name: name not in _WORDS.no_gpu, text.split(",")) if name]
 
 
 class _Node:
@@ -114,55 +153,78 @@ class _Node:
         own = {uuid: self.address_of.get(number, uuid) if whole else uuid for uuid, number in numbers.items()}
         return {**gpus, **own}
 
-    def seen(self, processes: Sequence[Process], numbered: str) -> SeenGpus:
+    def seen(self, processes: Sequence[Process], vendor: str | None, numbered: str) -> SeenGpus:
         """Judge one rank, of which nothing is compared with other ranks yet."""
-        text = _gpu_variable(processes[0])
+        text, shown = visible(processes[0], vendor)
         files = {file for one in processes for file in one.devices if _GPU_FILE.match(file)}
         opened = frozenset(self.node.devices.get(file, "") for file in files)
         if len(opened) == 1 and "" not in opened:  # the one GPU that it uses
-            return SeenGpus(text, opened, self._numbers(opened), "ok")
+            return SeenGpus(text, opened, self._numbers(opened), "ok", shown)
         if text is None:
             return SeenGpus(text, frozenset() if "" in opened else opened, (), "ok")
-        return self._named(text, numbered)
+        return self._named(text, numbered, _from_slurm(processes[0]))._replace(given=shown)
 
-    def _named(self, text: str, numbered: str) -> SeenGpus:
-        names = filter(None, takewhile(lambda name: name not in _WORDS.no_gpu, text.split(",")))
-        found = [self._gpu(name, numbered) for name in names] or [NO_SUCH_GPU]
+    def by_place(self, one: SeenGpus, before: Sequence[SeenGpus], ranks: Sequence[SeenGpus]) -> SeenGpus:
+        """Return a rank with the numbers that are its own: one by its place, where others have its set, too.
+
+        Of the whole node's set, or one with more GPUs than ranks, or of three and more, none is known.
+        """
+        users = sum(other.own == one.own for other in ranks)
+        if users < 2 or len(one.own) < 2:
+            return one if len(one.numbers) < 3 else one._replace(numbers=())
+        place = sum(other.own == one.own for other in before)
+        chosen = users == len(one.own) == len(one.numbers) < len(self.address_of)
+        return one._replace(numbers=one.numbers[place : place + 1] if chosen else ())
+
+    def _named(self, text: str, numbered: str, given: list[int]) -> SeenGpus:
+        found = [self._gpu(name, numbered, given) for name in _entries(text)] or [NO_SUCH_GPU]
         wrong = next((verdict for name, verdict in _UNKNOWN.items() if name in found), None)
         if wrong is not None:
-            judged = self.addresses or (wrong == NOT_JUDGED and text.startswith(("GPU-", "MIG-")))
+            judged = self.addresses or given or (wrong == NOT_JUDGED and text.startswith(("GPU-", "MIG-")))
             return SeenGpus(text, frozenset(), (), wrong if judged else "ok")
         return SeenGpus(text, frozenset(found), self._numbers(found), "ok")
 
-    def _gpu(self, name: str, numbered: str) -> str:
+    def _gpu(self, name: str, numbered: str, given: list[int]) -> str:
         """Return which GPU a name is; `NO_SUCH_GPU`: the node has none such; empty: not known."""
         number = re.match(r"(\d{1,4})(\.\d+)?$", name)  # 1.0: a tile of an Intel GPU
         if number:
-            return self._by_number(int(number[1]), number[2] or "", numbered)
-        if name.startswith("MIG-"):
-            own = {uuid: uuid for uuid in self.node.slices}
-        elif name.startswith("GPU-"):
-            own = self.gpus
-        else:
-            return ""
+            named = self._of_slurm(int(number[1]), given) or self._by_number(int(number[1]), numbered)
+            return named if named in _UNKNOWN else named + (number[2] or "")
+        slices = {uuid: uuid for uuid in self.node.slices}
+        own = {"MIG-": slices, "GPU-": self.gpus}.get(name[:4], {})
         known = [gpu for uuid, gpu in own.items() if uuid.lower().startswith(name.lower())]
         return known[0] if known else NO_SUCH_GPU * bool(own and own is not self.partial)
 
-    def _by_number(self, number: int, tile: str, numbered: str) -> str:
+    def _of_slurm(self, number: int, given: list[int]) -> str:
+        """Return which of the GPUs that Slurm gave a number means; empty: all of the node's, or not known.
+
+        It counts these where Slurm constrains devices, else those of the node; where both can be, the
+        number means the same for all with the same GPUs.
+        """
+        if not given or given == sorted(self.address_of):
+            return ""
+        counted = given[number] if number < len(given) else None
+        if counted is None:
+            return f"Slurm's GPU {number}" if number in given else NO_SUCH_GPU
+        if counted == number or number not in given:
+            return f"Slurm's GPU {counted}"
+        return f"GPU {number} of Slurm's {','.join(map(str, given))}"
+
+    def _by_number(self, number: int, numbered: str) -> str:
         if numbered == "rank":
             return ""
         if numbered == "job":
-            return f"{_OF_THE_JOB}{number}{tile}"
+            return f"{_OF_THE_JOB}{number}"
         if not self.address_of:
-            return f"GPU {number}{tile}"
-        return self.address_of[number] + tile if number in self.address_of else NO_SUCH_GPU
+            return f"GPU {number}"
+        return self.address_of.get(number, NO_SUCH_GPU)
 
-    def _numbers(self, found: Sequence[str] | frozenset[str]) -> tuple[int, ...]:
-        """Return the numbers of one or two GPUs, of slices their GPUs'; none where one is not known."""
-        own = {self.gpus.get(self.node.slices.get(name, ""), name) for name in found}
-        numbers = [self.number_of.get(re.sub(r"(?<=\.\d)\.\d+$", "", name)) for name in sorted(own)]
+    def _numbers(self, found: Iterable[str]) -> tuple[int, ...]:
+        """Return the numbers of GPUs in their order, of slices their GPUs'; none where one is not known."""
+        own = dict.fromkeys(self.gpus.get(self.node.slices.get(name, ""), name) for name in found)
+        numbers = [self.number_of.get(re.sub(r"(?<=\.\d)\.\d+$", "", name)) for name in own]
         known = tuple(number for number in numbers if number is not None)
-        return known if len(known) == len(own) <= 2 else ()
+        return known if len(known) == len(own) else ()
 
 
 class RankDetails(msgspec.Struct, frozen=True, kw_only=True):
@@ -190,7 +252,7 @@ class AttachDocument(VerifyDocument, frozen=True, kw_only=True, forbid_unknown_f
     rules: tuple[str, ...]
 
 
-class _Rank(NamedTuple):
+class Rank(NamedTuple):
     """The processes of one rank."""
 
     node: AttachedNode
@@ -230,11 +292,141 @@ class _Rank(NamedTuple):
     def working(self) -> list[Process]:
         """Its processes without the shells that only wait for one of them."""
         parents = {one.parent for one in self.processes}
-        shells = [one for one in self.processes if one.pid in parents and SHELLS.fullmatch(_name(one))]
+        shells = [one for one in self.processes if one.pid in parents and SHELLS.fullmatch(name_of(one))]
         return [one for one in self.processes if one not in shells]
 
     def __str__(self) -> str:
-        return f"{self.rank} of step {self.step}" if self.step not in ("", "0") else str(self.rank)
+        where = f"step {self.step}" if self.step[:1].isdigit() else self.step
+        return f"{self.rank} of {where}" if self.step not in ("", "0") else str(self.rank)
+
+
+_Place = tuple[str, int]  # host and pid
+_Launch = tuple[str, str | None, int]
+"""Step, names (None: it is a step of srun), and number of ranks."""
+
+
+def _ranks_of(nodes: Sequence[AttachedNode]) -> list[Rank]:
+    """Return the ranks of all steps and launches; without any, all processes of a node as one rank.
+
+    Of each step, and of each launch outside of steps, the surest kind of ranks that any process has counts.
+    """
+    seen = [(node, one, kind) for node in nodes for one in node.processes for kind in _kind(one)]
+    within = grouped((_within(one), kind) for _, one, kind in seen)
+    found = [_alone(*each) for each in seen if each[2] == min(within[_within(each[1])])]
+    return list(_named(_launches(found))) or _one_rank(nodes)
+
+
+def _step(process: Process) -> str:
+    return process.variables.get("SLURM_STEP_ID", "")
+
+
+def _ids(process: Process, names: Sequence[str]) -> list[str]:
+    return [flux_id(process.variables[name]) for name in names if name in process.variables]
+
+
+def _within(process: Process) -> tuple[str, ...]:
+    """Return the step, or the launch outside of steps, in which a process is."""
+    step = _step(process)
+    return (step,) if step else ("", *_ids(process, _WORDS.launch_ids))
+
+
+def _kind(process: Process) -> list[int]:
+    """Return the number in `RANKS_OF` of the surest kind of rank that a process is, if it is one."""
+    if HELPERS.fullmatch(name_of(process)) or _step(process) in _WORDS.no_steps:
+        return []
+    variables = process.variables
+    kinds = [n for n, (needed, rank, *_) in enumerate(RANKS_OF) if {needed, rank} <= variables.keys()]
+    return [n for n in kinds if whole_number(variables[RANKS_OF[n][1]]) is not None][:1]
+
+
+def _alone(node: AttachedNode, process: Process, kind: int) -> tuple[_Launch, Rank]:
+    """Return a process as a rank, and its launch; workers of Python are named by where they meet."""
+    variables, (needed, rank, local, size) = process.variables, RANKS_OF[kind]
+    number, place = (whole_number(variables.get(name)) or 0 for name in (rank, local))
+    whole = whole_number(variables.get(size, variables.get("WORLD_SIZE")))
+    one = Rank(node, _step(process), number, place, whole, [process])
+    if needed == "SLURM_STEP_ID":
+        return (one.step, None, 0), one
+    meeting = _ids(process, _WORDS.meeting) if local == "LOCAL_RANK" else []
+    names = meeting if len(meeting) > 1 else _ids(process, _WORDS.launch_ids) + meeting
+    return (one.step, ":".join(names), whole or 0), one
+
+
+def _launches(found: Sequence[tuple[_Launch, Rank]]) -> dict[tuple[object, ...], dict[int, Rank]]:
+    """Put the processes of each rank together: those below its uppermost one.
+
+    Where one rank has several of these, each is of another launch; so are those on several nodes.
+    """
+    who = {(one.host, one.main.pid): (launch, one.rank) for launch, one in found}
+    above = {(one.host, one.main.pid): (one.host, one.main.parent) for _, one in found}
+    tops = sorted(place for place in who if who.get(above[place]) != who[place])
+    roots = grouped(((place[0], who[place]), place) for place in tops)
+    launches: dict[tuple[object, ...], dict[int, Rank]] = {}
+    for launch, one in found:
+        n = _twin((one.host, one.main.pid), roots[one.host, (launch, one.rank)], above)
+        while launches.get((*launch, n), {}).get(one.rank, one).host != one.host:
+            n += 1
+        number = 0 if launch[1] is None else n
+        there = launches.setdefault((*launch, number), {}).setdefault(one.rank, one._replace(processes=[]))
+        there.processes.append(one.main)
+    return launches
+
+
+def _twin(place: _Place, roots: Sequence[_Place], above: Mapping[_Place, _Place]) -> int:
+    """Return which of the uppermost processes of its rank is above this one.
+
+    One that has lost its parent is of the first rank that has not, as a daemon of its program.
+    """
+    while place not in roots:
+        place = above[place]
+    started = sorted((above[one], one) for one in roots if above[one][1] != 1 or above[place][1] == 1)
+    return started.index((above[place], place)) if len(started) else 0
+
+
+def _named(launches: Mapping[tuple[object, ...], dict[int, Rank]]) -> Iterator[Rank]:
+    """Yield all ranks; where a step has several launches, these have their names with it."""
+    steps = grouped((str(step), (name or "", ranks)) for (step, name, *_), ranks in launches.items())
+    for step in sorted(steps, key=lambda step: (whole_number(step) or 0, step)):
+        names = [name for name, _ in steps[step]]
+        for n, (name, ranks) in enumerate(steps[step]):
+            number = "" if name and names.count(name) == 1 else f" {names[: n + 1].count(name)}"
+            launch = f"{step}, launch {name}{number}".replace("launch  ", "launch ").removeprefix(", ")
+            place = launch if len(names) > 1 else step
+            yield from (ranks[rank]._replace(step=place) for rank in sorted(ranks))
+
+
+def _beside(nodes: Sequence[AttachedNode], ranks: Sequence[Rank]) -> str:
+    """Return in words which programs of the job are of no rank, nor started one; empty: none."""
+    places = {(node.host, one.pid): one for node in nodes for one in node.processes}
+    known = {(one.host, process.pid) for one in ranks for process in one.processes}
+    while more := {(host, places[host, pid].parent) for host, pid in known & places.keys()} - known:
+        known |= more
+    other = sorted(places.keys() - known)
+    programs = list(filter(None, (_words(host, places[host, pid]) for host, pid in other)))
+    count = counted(len(programs), "process", "processes")
+    return f"{count} of no rank, not judged: {listed(programs, 3)}" if programs else ""
+
+
+def _words(host: str, process: Process) -> str:
+    """Return a program in words; empty for a launcher, a shell, or one in a step of Slurm's own."""
+    name = name_of(process)
+    if HELPERS.fullmatch(name) or SHELLS.fullmatch(name) or _step(process) in _WORDS.no_steps:
+        return ""
+    return f"{name} (pid {process.pid} of {host}, CPUs {process.cpus})"
+
+
+def _one_rank(nodes: Sequence[AttachedNode]) -> list[Rank]:
+    """Return a job without a launcher as one rank, with all of its processes."""
+    for node in nodes:
+        processes = [one for one in node.processes if not HELPERS.fullmatch(name_of(one))]
+        if processes:
+            return [Rank(node, "", 0, 0, 1, processes)]
+    return []
+
+
+def name_of(process: Process) -> str:
+    """Return the name of a process's program."""
+    return process.program[0].rpartition("/")[2] if process.program else ""
 
 
 def judge_attached(
@@ -248,18 +440,19 @@ def judge_attached(
 
     Without both only what the ranks share is judged.
     """
-    ranks = _ranks(nodes)
+    ranks = _ranks_of(nodes)
     if not ranks:
         raise BadInputError.case("attach: nothing seen")
     problems: dict[str, str] = {}
     alone = len({one.step for one in ranks}) == 1
-    judged = [_NodeRanks(here, topology, problems, planned, alone=alone) for here in _together(ranks)]
+    by_place = sorted(ranks, key=lambda one: (one.local_rank, one.rank))
+    together = grouped(((one.host, one.step), one) for one in by_place).values()
+    vendor = profile.node.gpu_vendor if profile.node else None
+    judged = [_NodeRanks(here, topology, problems, planned, alone=alone, vendor=vendor) for here in together]
     reports = {key: report for each in judged for key, report in each.reports().items()}
-    if not alone:
-        _judge_steps(judged, ranks, reports, problems)
+    _judge_steps(judged, reports, problems)
     finding, complete = _finding(reports, ranks)
     plan = judged[-1].plan
-    unknown = f"the node of {profile.name} is not described: only what ranks share is judged"
     return AttachDocument(
         id=job,
         site=profile.name,
@@ -270,16 +463,13 @@ def judge_attached(
         right=_option(profile, plan) if plan else None,
         remedies=tuple(dict.fromkeys(problems.values())),
         rules=_rules(problems) if problems else (),
-        note=None if judged[-1].described else unknown,
+        note=_note(profile, judged[-1].described, _beside(nodes, ranks)),
     )
 
 
-def _together(ranks: list[_Rank]) -> Iterable[list[_Rank]]:
-    """Return the ranks of each step on each node, in the order of their places."""
-    together: dict[tuple[str, str], list[_Rank]] = {}
-    for one in sorted(ranks, key=lambda one: (one.local_rank, one.rank)):
-        together.setdefault((one.host, one.step), []).append(one)
-    return together.values()
+def _note(profile: SiteProfile, described: bool, beside_ranks: str) -> str | None:
+    unknown = note_text("attach: not described", site=profile.name)
+    return "; ".join(filter(None, (unknown * (not described), beside_ranks))) or None
 
 
 def _rules(problems: Iterable[str]) -> tuple[str, ...]:
@@ -289,58 +479,40 @@ def _rules(problems: Iterable[str]) -> tuple[str, ...]:
 
 
 def _judge_steps(
-    judged: list["_NodeRanks"],
-    ranks: list[_Rank],
+    judged: list["_NodeRanks"], reports: dict[tuple[str, int], RankReport], problems: dict[str, str]
+) -> None:
+    """Find ranks that share GPUs, or CPUs, with a rank of another step on their node."""
+    for pairs in grouped((one.host, (one, seen)) for each in judged for one, seen in each.pairs).values():
+        wrong = sharing([seen._replace(own=seen.certain) for _, seen in pairs])
+        held = [(one, _held(one, seen, shares=n in wrong)) for n, (one, seen) in enumerate(pairs)]
+        owners = grouped((thing, one) for one, things in held for thing in things)
+        for one, things in reversed(held):  # the later one takes what is taken
+            _judge_shared(one, {thing: owners[thing] for thing in things}, reports, problems)
+
+
+def _held(one: Rank, seen: SeenGpus, *, shares: bool) -> list[str | int]:
+    return [*sorted(seen.certain if shares else ()), *sorted(one.cpus)]
+
+
+def _judge_shared(
+    one: Rank,
+    owners: Mapping[str | int, Sequence[Rank]],
     reports: dict[tuple[str, int], RankReport],
     problems: dict[str, str],
 ) -> None:
-    """Find ranks that have the one GPU, or CPUs, of a rank of an earlier step on their node."""
-    owners: dict[tuple[str, str | int], _Rank] = {}
-    pairs = chain.from_iterable(zip(each.ranks, each.gpus, strict=True) for each in judged)
-    gpus = {(one.step, one.rank): seen.certain for one, seen in pairs}
-    for one in ranks:
-        key = one.step, one.rank
-        things: list[str | int] = [*gpus[key], *sorted(one.cpus)]
-        others = {thing: owners.setdefault((one.host, thing), one) for thing in things}
-        shared = {thing: other for thing, other in others.items() if other.step != one.step}
-        if shared:
-            gpu, cpus = {*gpus[key]}.intersection(shared), format_cpu_list(one.cpus.intersection(shared))
-            named = " and ".join([*gpu, *[f"CPUs {cpus}"] * bool(cpus)])
-            message = f"rank {one} shares {named} of {one.host} with rank {next(iter(shared.values()))}"
-            verdict = GPU_SHARED if gpu else "shared"
-            problems.setdefault(verdict, f"{message}; srun --exact gives each step its own")
-            reports[key] = msgspec.structs.replace(reports[key], verdict=verdict)
-
-
-def _ranks(nodes: Sequence[AttachedNode]) -> list[_Rank]:
-    """Return the ranks of the surest kind that any process has, of all steps."""
-    processes = [(node, one) for node in nodes for one in node.processes if not HELPERS.fullmatch(_name(one))]
-    for needed, rank_name, local_name, size_name in RANKS_OF:
-        found: dict[tuple[int, str, int], _Rank] = {}
-        for node, process in processes:
-            variables = process.variables
-            rank, step = whole_number(variables.get(rank_name)), variables.get("SLURM_STEP_ID", "")
-            if needed in variables and rank is not None and step not in _WORDS.no_steps:
-                local = whole_number(variables.get(local_name)) or 0
-                size = whole_number(variables.get(size_name, variables.get("WORLD_SIZE")))
-                one = _Rank(node, step, rank, local, size, [])
-                found.setdefault((whole_number(step) or 0, step, rank), one).processes.append(process)
-        if found:
-            return [found[key] for key in sorted(found)]
-    return _one_rank(nodes)
-
-
-def _one_rank(nodes: Sequence[AttachedNode]) -> list[_Rank]:
-    """Return a job without a launcher as one rank, with all of its processes."""
-    for node in nodes:
-        processes = [one for one in node.processes if not HELPERS.fullmatch(_name(one))]
-        if processes:
-            return [_Rank(node, "", 0, 0, 1, processes)]
-    return []
-
-
-def _name(process: Process) -> str:
-    return process.program[0].rpartition("/")[2] if process.program else ""
+    """Judge a rank whose GPUs and CPUs have these owners."""
+    pairs = [(thing, other) for thing, users in owners.items() for other in reversed(users)]
+    shared = {thing: other for thing, other in pairs if other.step != one.step}
+    if not shared:
+        return
+    gpus, cpus = [thing for thing in shared if isinstance(thing, str)], one.cpus.intersection(shared)
+    named = " and ".join([*gpus, *[f"CPUs {format_cpu_list(cpus)}"] * bool(cpus)])
+    other = next(iter(shared.values()))
+    case = "attach: of two launches" if "launch" in one.step else "attach: of two steps"
+    verdict, report = GPU_SHARED if gpus else "shared", reports[one.step, one.rank]
+    problems.setdefault(verdict, note_text(case, rank=one, named=named, host=one.host, other=other))
+    if gpus or not report.wrong:
+        reports[one.step, one.rank] = msgspec.structs.replace(report, verdict=verdict)
 
 
 def _plan(topology: NodeTopology | None, count: int) -> NodeBinding | None:
@@ -357,12 +529,13 @@ class _NodeRanks:
 
     def __init__(
         self,
-        ranks: list[_Rank],
+        ranks: list[Rank],
         topology: NodeTopology | None,
         problems: dict[str, str],
         planned: Mapping[int, str],
         *,
         alone: bool,
+        vendor: str | None = None,
     ) -> None:
         """Take the ranks by place; ``problems``: name -> its first words; ``alone``: it is the only step."""
         self.ranks, self.topology, self.problems = ranks, topology, problems
@@ -370,7 +543,9 @@ class _NodeRanks:
         self.described = bool(topology or self.planned)
         self.plan = _plan(topology, len(ranks)) if alone else None
         self.cpus = [one.cpus for one in ranks]
-        self.gpus = gpus_of_ranks([[one.main, *one.processes] for one in ranks], ranks[0].node, topology)
+        processes = [[one.main, *one.processes] for one in ranks]
+        self.gpus = gpus_of_ranks(processes, ranks[0].node, topology, vendor)
+        self.pairs = list(zip(ranks, self.gpus, strict=True))
         self.verdicts: dict[int, str] = {}
         """By the rank's place; at first of those with something wrong."""
 
@@ -380,16 +555,19 @@ class _NodeRanks:
             self._judge_by_plan()
         else:
             self._judge_cores()
-        for number, (one, seen) in enumerate(zip(self.ranks, self.gpus, strict=True)):
+        for number, (one, seen) in enumerate(self.pairs):
             if seen.verdict in (GPU_SHARED, NO_SUCH_GPU):
                 self.verdicts[number] = seen.verdict
-                self.problems.setdefault(seen.verdict, self._gpu_problem(one, seen))
+                self._say_gpu(one, seen)
             elif number not in self.verdicts and (far := self._far_gpu(number)):
                 self.verdicts[number] = "gpu-on-another-numa-node"
-                self.problems.setdefault("wrong-gpu", f"rank {one}: {far}")
+                self.problems.setdefault("wrong-gpu", note_text("attach: wrong-gpu", rank=one, **far))
         for number in range(len(self.ranks)):
             self.verdicts.setdefault(number, self._other_verdict(number))
         return {(one.step, one.rank): self._report(number) for number, one in enumerate(self.ranks)}
+
+    def _say(self, problem: str, one: Rank, **values: object) -> None:
+        self.problems.setdefault(problem, note_text(f"attach: {problem}", rank=one, host=one.host, **values))
 
     def _judge_by_plan(self) -> None:
         """Compare with the CPUs that the job's own plan gave each rank."""
@@ -397,11 +575,7 @@ class _NodeRanks:
             mine = self.planned.get(one.rank, "")
             if mine and not self.cpus[number] <= readable_cpus(mine):
                 self.verdicts[number] = "cpus-differ"
-                here = format_cpu_list(self.cpus[number])
-                words = (
-                    f"rank {one}: on CPUs {here}, and the job's plan gave it {mine}: its program or a library"
-                )
-                self.problems.setdefault("cpus-differ", f"{words} has bound it again")
+                self._say("cpus-differ", one, here=format_cpu_list(self.cpus[number]), mine=mine)
 
     def _judge_cores(self) -> None:
         cores = tuple(Core(cpus=(cpu,)) for cpu in sorted(frozenset().union(*self.cpus)))
@@ -416,24 +590,20 @@ class _NodeRanks:
 
     def _by_place(self, number: int) -> bool:
         """Whether a rank takes its GPU by its place: it sees all of them, and no other step is there."""
-        seen = self.gpus[number]
-        return self.plan is not None and not seen.numbers and seen.verdict != NOT_JUDGED
+        seen, gpus = self.gpus[number], self.topology.gpus if self.topology else ()
+        sees_all = seen.verdict == "ok" and len(seen.own) in (0, len(gpus))
+        return self.plan is not None and not seen.numbers and sees_all
 
-    def _gpu_problem(self, one: _Rank, seen: SeenGpus) -> str:
-        """Return in a sentence which GPU a rank shares, or has not, and what would be right."""
-        variable = next((name for name in GPU_VARIABLES if name in one.main.variables), "")
-        value = f"{variable}={seen.text}" if variable else "no variable"
-        if seen.verdict == GPU_SHARED:
-            return self._sharing(one, seen, value)
-        return f"rank {one}: {value}, and no GPU of {one.host} has that name; give it one that the node has"
-
-    def _sharing(self, one: _Rank, seen: SeenGpus, value: str) -> str:
-        pairs = [pair for pair in zip(self.ranks, self.gpus, strict=True) if pair[1].own & seen.own]
+    def _say_gpu(self, one: Rank, seen: SeenGpus) -> None:
+        """Say which GPU a rank shares, or has not, and what would be right."""
+        if seen.verdict == NO_SUCH_GPU:
+            which = "job has no such" if seen.names else "variable hides each"
+            return self._say(seen.verdict, one, value=seen.given, which=which)
+        pairs = [pair for pair in self.pairs if pair[1].own & seen.own]
         users = {str(rank): gpus.own for rank, gpus in pairs if gpus.verdict == GPU_SHARED}
-        shared = seen.own.intersection(*users.values()) or seen.own
-        named = f"share {len(shared)} GPU ({', '.join(sorted(shared))}; {value})"
-        remedy = "start one rank per GPU, or give each the GPU of its local rank"
-        return f"ranks {listed(list(users))} of {one.host} {named}: {remedy}"
+        shared = sorted(seen.own.intersection(*users.values()) or seen.own)
+        words = {"ranks": listed(list(users)), "count": len(shared), "shared": ", ".join(shared)}
+        return self._say(seen.verdict, one, value=seen.given or "no variable", **words)
 
     def _numa(self, number: int) -> set[int | None]:
         """Return the NUMA nodes of a rank's cores; None is in them where one is not known."""
@@ -441,14 +611,13 @@ class _NodeRanks:
             return {None}
         return {core.numa for core in self.topology.cores if self.cpus[number].intersection(core.cpus)}
 
-    def _far_gpu(self, number: int) -> str | None:
+    def _far_gpu(self, number: int) -> dict[str, object] | None:
         """Return which GPU that a rank sees is on another NUMA node than its cores; None: none is."""
         here = self._numa(number)
         for gpu in self.topology.gpus if self.topology and None not in here else ():
             if gpu.index in self.gpus[number].numbers and gpu.numa is not None and gpu.numa not in here:
                 nodes = ",".join(map(str, sorted(node for node in here if node is not None)))
-                words = f"it sees GPU {gpu.index} of NUMA node {gpu.numa}"
-                return f"{words}, and its cores are on NUMA node {nodes}"
+                return {"gpu": gpu.index, "numa": gpu.numa, "nodes": nodes}
         return None
 
     def _other_verdict(self, number: int) -> str:
@@ -456,16 +625,13 @@ class _NodeRanks:
         one, cpus = self.ranks[number], self.cpus[number]
         found = [_memory_verdict(one.main.mems, self._numa(number)), self.gpus[number].verdict]
         if found[1] == NOT_JUDGED:
-            words = f"rank {one}: nothing on {one.host} tells which GPU is {self.gpus[number].text}"
-            self.problems.setdefault(NOT_JUDGED, words)
+            self._say(NOT_JUDGED, one, text=self.gpus[number].text)
         wanted = whole_number(one.main.variables.get("OMP_NUM_THREADS", "").partition(",")[0]) or 0
         if cpus and max(wanted, one.running - 1) > len(cpus):  # one that runs may be a helper that polls
             found.append(MANY_THREADS)
             running = f"{one.running} threads that run, at two looks {PAUSE_S} s apart,"
             threads = f"{wanted} OpenMP threads" if wanted > len(cpus) else running
-            words = f"rank {one}: {threads} on {len(cpus)} CPUs"
-            remedy = f"give it as many CPUs, or OMP_NUM_THREADS={len(cpus)}"
-            self.problems.setdefault(MANY_THREADS, f"{words}; {remedy}")
+            self._say(MANY_THREADS, one, threads=threads, cpus=len(cpus))
         return max(found, key=lambda each: (each != "ok") + (each not in ("ok", NOT_JUDGED)))
 
     def _site_plan(self, place: int) -> str:
@@ -507,7 +673,7 @@ def _memory_verdict(mems: str, here: set[int | None]) -> str:
     return NOT_JUDGED
 
 
-def _details(one: _Rank) -> RankDetails:
+def _details(one: Rank) -> RankDetails:
     threads = sum((Counter(process.threads) for process in one.working), Counter[str]())
     opened = tuple(sorted({device for process in one.working for device in process.devices}))
     counts = {"processes": len(one.working), "threads": sum(threads.values()), "thread_cpus": threads}
@@ -515,19 +681,18 @@ def _details(one: _Rank) -> RankDetails:
     return document_of(RankDetails, one.main, devices=opened, **whose, **counts)
 
 
-def _finding(reports: dict[tuple[str, int], RankReport], ranks: list[_Rank]) -> tuple[str, bool]:
+def _finding(reports: dict[tuple[str, int], RankReport], ranks: list[Rank]) -> tuple[str, bool]:
     """Return the finding in a sentence, and whether all ranks of the job were seen."""
-    steps: dict[str, list[int]] = {}
-    for one in ranks:
-        steps.setdefault(one.step, []).append(one.size or 0)
+    steps = grouped((one.step, one.size or 0) for one in ranks)
     size = sum(max(sizes) or len(sizes) for sizes in steps.values())
     missing = len(reports) < size
     words = _verdict([(one, reports[one.step, one.rank]) for one in ranks], " that were seen" * missing)
-    words += f" ({len(steps)} steps: {', '.join(steps)})" * (len(steps) > 1)
+    kind = "launches" if any("launch" in step for step in steps) else "steps"
+    words += f" ({len(steps)} {kind}: {', '.join(steps)})" * (len(steps) > 1)
     return words + f"; {len(reports)} of {size} ranks were seen" * missing, not missing
 
 
-def _verdict(judged: list[tuple[_Rank, RankReport]], seen: str) -> str:
+def _verdict(judged: list[tuple[Rank, RankReport]], seen: str) -> str:
     wrong = [f"{one} ({report.verdict})" for one, report in judged if report.wrong]
     if wrong:
         return f"{len(wrong)} of {len(judged)} ranks have a wrong binding: rank {listed(wrong)}"

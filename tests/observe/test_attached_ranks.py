@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -165,8 +165,8 @@ def test_all_steps_are_judged_and_named() -> None:
     found = judged((AttachedNode(host="nid1", processes=(*other, *node.processes)),))
     assert [one.step for one in found.details] == ["0"] * 7 + ["1"] * 2
     assert [one.rank for one in found.ranks] == [*range(7), 0, 1]
-    assert [one.verdict for one in found.ranks[7:]] == ["ok", "shared"]
-    assert "rank 1 of step 1 (shared) (2 steps: 0, 1)" in found.finding
+    assert [one.verdict for one in found.ranks] == ["shared", *["ok"] * 7, "shared"]
+    assert "rank 0 (shared), 1 of step 1 (shared) (2 steps: 0, 1)" in found.finding
     assert "rank 1 of step 1 shares CPUs 57 of nid1 with rank 0" in found.remedies[0]
     batch = process(3, "0", of_slurm(0, 1, step="4294967291"))
     assert judged((AttachedNode(host="nid1", processes=(batch, *step(RIGHT)[0].processes)),)).ok
@@ -582,7 +582,305 @@ def of_two_steps(first: str, second: str, **more: str) -> list[str]:
 
 
 def test_ranks_of_two_steps_may_share_a_gpu() -> None:
-    assert of_two_steps("0", "0") == ["ok", "gpu-shared"]
+    assert of_two_steps("0", "0") == ["gpu-shared"] * 2
+    assert of_two_steps("0", "1") == ["ok", "ok"]
+    assert of_two_steps("0,1", "0") == ["gpu-shared"] * 2
     assert of_two_steps("0,1", "0,1") == ["ok", "ok"]  # each may take another
     # Slurm numbers the GPUs of a step from 0 where it constrains devices.
     assert of_two_steps("0", "0", SLURM_GPUS_ON_NODE="1") == ["ok", "ok"]
+
+
+def test_a_set_of_gpus_that_more_ranks_of_all_steps_have_than_it_has_gpus() -> None:
+    ranks = [
+        process(100 + n, RIGHT[n], {**of_slurm(local, 2 - step, str(step)), "ROCR_VISIBLE_DEVICES": "0,1"})
+        for n, (local, step) in enumerate(((0, 0), (1, 0), (0, 1)))
+    ]
+    found = judged((AttachedNode(host="nid1", processes=tuple(ranks)),))
+    assert [one.verdict for one in found.ranks] == ["gpu-shared"] * 3
+    two = judged((AttachedNode(host="nid1", processes=tuple(ranks[:2])),))
+    assert [one.verdict for one in two.ranks] == ["ok"] * 2
+
+
+# --- whose GPUs a number counts ----------------------------------------------------------------------------
+
+
+def of_gpus(ranks: Iterable[Mapping[str, str]], site: str = "lumi-g") -> list[str]:
+    """Verdicts on ranks with right masks of LUMI-G and these variables."""
+    given = list(ranks)
+    found = [process(100 + n, RIGHT[n], {**of_slurm(n, len(given)), **more}) for n, more in enumerate(given)]
+    return [one.verdict for one in judged((AttachedNode(host="nid1", processes=tuple(found)),), site).ranks]
+
+
+def of_amd(rocr: str, **more: str) -> dict[str, str]:
+    return {"ROCR_VISIBLE_DEVICES": rocr, **more}
+
+
+@in_one_test(
+    "first, second, found",
+    [
+        (of_amd("0,1,2", HIP_VISIBLE_DEVICES="0"), of_amd("0,1,2", HIP_VISIBLE_DEVICES="0"), "gpu-shared"),
+        (of_amd("0,1,2", HIP_VISIBLE_DEVICES="0"), of_amd("0,1,2", HIP_VISIBLE_DEVICES="1"), "ok"),
+        (of_amd("0", HIP_VISIBLE_DEVICES="1"), of_amd("1", HIP_VISIBLE_DEVICES="1"), "no-such-gpu"),
+        (of_amd("0", HIP_VISIBLE_DEVICES="0"), of_amd("1", HIP_VISIBLE_DEVICES="0"), "ok"),
+        (of_amd("0", HIP_VISIBLE_DEVICES=""), of_amd("1", HIP_VISIBLE_DEVICES="-1"), "no-such-gpu"),
+        (of_amd("0,1", CUDA_VISIBLE_DEVICES="1"), of_amd("0,1", CUDA_VISIBLE_DEVICES="1"), "gpu-shared"),
+        (of_amd("1,0", HIP_VISIBLE_DEVICES="1"), of_amd("0,1", HIP_VISIBLE_DEVICES="1"), "ok"),
+        (of_amd("0,1", HIP_VISIBLE_DEVICES="0", CUDA_VISIBLE_DEVICES="5"),
+         of_amd("0,1", HIP_VISIBLE_DEVICES="1", CUDA_VISIBLE_DEVICES="5"), "ok"),
+        ({"HIP_VISIBLE_DEVICES": "0"}, {"CUDA_VISIBLE_DEVICES": "1"}, "ok"),
+    ],
+)  # fmt: skip
+def test_hip_counts_within_the_list_of_rocr(
+    first: dict[str, str], second: dict[str, str], found: str
+) -> None:
+    """The GPUs of LUMI-G are AMD's."""
+    assert of_gpus([first, second]) == [found] * 2
+
+
+def test_on_gpus_of_nvidia_only_cudas_own_variable_counts() -> None:
+    """Slurm may set the variables of all vendors (gres.conf, Flags); a program then sets CUDA's."""
+    both = {"ROCR_VISIBLE_DEVICES": "0,1,2,3"}
+    found = of_gpus([{**both, "CUDA_VISIBLE_DEVICES": str(n)} for n in (0, 0)], "perlmutter")
+    assert found[:2] == ["gpu-shared"] * 2
+    assert "gpu-shared" not in of_gpus(
+        [{**both, "CUDA_VISIBLE_DEVICES": str(n)} for n in (0, 1)], "perlmutter"
+    )
+
+
+def slurms(value: str, given: str, **more: str) -> dict[str, str]:
+    return {"ROCR_VISIBLE_DEVICES": value, "SLURM_STEP_GPUS": given, "SLURM_GPUS_ON_NODE": "2", **more}
+
+
+@in_one_test(
+    "values, given, found",
+    [
+        (["0", "0"], ["0,1", "0,1"], ["gpu-shared"] * 2),  # --gpus-per-node=2
+        (["0", "1"], ["0,1", "0,1"], ["ok"] * 2),
+        (["0", "0"], ["4", "5"], ["ok"] * 2),  # --gpus-per-task=1, devices constrained
+        (["4", "5"], ["4", "5"], ["ok"] * 2),  # the same, not constrained
+        (["4", "4"], ["4", "4"], ["gpu-shared"] * 2),
+        (["7", "0"], ["0,1", "0,1"], ["no-such-gpu", "ok"]),
+        (["0", "0"], ["1,2", "1,2"], ["gpu-shared"] * 2),
+        (["1", "1"], ["1,2", "1,2"], ["gpu-shared"] * 2),  # GPU 1 or 2: the same one for both
+        (["1", "0"], ["1,2", "1,2"], ["ok"] * 2),
+        (["0,1", "0"], ["4,5", "4,5"], ["gpu-shared"] * 2),
+    ],
+)
+def test_the_gpus_that_slurm_gave(values: list[str], given: list[str], found: list[str]) -> None:
+    assert of_gpus(map(slurms, values, given)) == found
+
+
+def test_the_gpus_that_slurm_gave_two_steps() -> None:
+    """Two steps with a GPU each call it 0; of two with the same GPUs, 0 is the same one."""
+
+    def step_of(given: Sequence[str]) -> list[str]:
+        ranks = [
+            process(100 + n, RIGHT[n], {**of_slurm(0, 1, str(n)), **slurms("0", gpus)})
+            for n, gpus in enumerate(given)
+        ]
+        return [one.verdict for one in judged((AttachedNode(host="nid1", processes=tuple(ranks)),)).ranks]
+
+    assert step_of(["2", "3"]) == ["ok"] * 2
+    assert step_of(["2", "2"]) == ["gpu-shared"] * 2
+    assert step_of(["2,3", "2,3"]) == ["gpu-shared"] * 2
+
+
+TWO_GPUS = """\
+schema: 1
+name: two-gpus
+extends: generic-slurm
+description: two NUMA nodes, each with a core and a GPU
+node:
+  cpu_model: any
+  cores: 2
+  numa: [{id: 0, cores: '0'}, {id: 1, cores: '1'}]
+  gpus: [{numa: 1}, {numa: 0}]
+"""
+
+
+@in_one_test(
+    "cpus, value, found",
+    [
+        (("1", "0"), "0,1", ["ok", "ok"]),
+        (("0", "1"), "0,1", ["far-from-its-gpu"] * 2),
+        (("1", "0"), None, ["ok", "ok"]),
+    ],
+)
+def test_ranks_that_see_both_gpus_of_a_node_take_them_by_place(
+    cpus: tuple[str, str], value: str | None, found: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "two-gpus.yaml").write_text(TWO_GPUS)
+    more = {} if value is None else {"CUDA_VISIBLE_DEVICES": value}
+    seen = judged(step(cpus, **more), str(tmp_path / "two-gpus.yaml"))
+    assert [one.verdict for one in seen.ranks] == found
+
+
+@in_one_test(
+    "lists, value, found",
+    [
+        ((RIGHT[4], RIGHT[5]), "4,5", ["ok"] * 2),
+        ((RIGHT[4], RIGHT[6]), "4,6", ["ok"] * 2),
+        ((RIGHT[6], RIGHT[4]), "4,6", ["gpu-on-another-numa-node"] * 2),
+        ((RIGHT[6], RIGHT[4]), "6,4", ["ok"] * 2),
+        ((RIGHT[0], RIGHT[4]), "4,5,6", ["ok"] * 2),  # which one each takes is not known
+    ],
+)
+def test_ranks_with_the_same_part_of_a_nodes_gpus_take_them_by_place(
+    lists: tuple[str, str], value: str, found: list[str]
+) -> None:
+    assert [one.verdict for one in judged(step(lists, ROCR_VISIBLE_DEVICES=value)).ranks] == found
+
+
+@in_one_test(
+    "value, said",
+    [("", "variable hides each"), ("-1", "variable hides each"), ("9", "job has no such")],
+)
+def test_a_rank_without_a_gpu_is_not_far_from_one(value: str, said: str) -> None:
+    found = judged(step(["1-7"], ROCR_VISIBLE_DEVICES=value))
+    shown = f"rank 0: ROCR_VISIBLE_DEVICES={value}, and the {said} GPU of nid1; give it one that the job has"
+    assert (found.remedies, found.rules) == ((shown,), ("gpus-overridden",))
+
+
+# --- launches ----------------------------------------------------------------------------------------------
+
+
+def launched(kind: str, rank: int, size: int, **more: str) -> dict[str, str]:
+    """The variables of a rank of a launcher outside of Slurm's steps."""
+    names = {
+        "mpich": ("PMI_RANK", "PMI_LOCAL_RANK", "PMI_SIZE"),
+        "pals": ("PALS_RANKID", "PALS_LOCAL_RANKID", "PMI_SIZE"),
+        "openmpi": ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE"),
+        "flux": ("FLUX_TASK_RANK", "FLUX_TASK_LOCAL_ID", "FLUX_JOB_SIZE"),
+        "torch": ("RANK", "LOCAL_RANK", "WORLD_SIZE"),
+    }[kind]
+    return {**dict(zip(names, (str(rank), str(rank), str(size)), strict=True)), **more}
+
+
+def two_launches(kind: str, ids: Sequence[dict[str, str]], parents: Sequence[int]) -> AttachDocument:
+    """Two launches of two ranks on the same two cores and GPUs."""
+    ranks = [
+        replace(
+            process(
+                100 + 10 * n + rank, RIGHT[rank], {**launched(kind, rank, 2, **ids[n]), **of_amd(str(rank))}
+            ),
+            parent=parents[n],
+        )
+        for n in range(2)
+        for rank in range(2)
+    ]
+    return judged((AttachedNode(host="nid1", processes=tuple(ranks)),))
+
+
+@in_one_test(
+    "kind, ids, parents, names",
+    [
+        ("flux", [{"FLUX_JOB_ID": f"\u0192{one}"} for one in "AB"], [1, 1], ["launch fA", "launch fB"]),
+        ("pals", [{"PALS_APID": "a"}, {"PALS_APID": "b"}], [1, 1], ["launch a", "launch b"]),
+        ("openmpi", [{"PMIX_NAMESPACE": "1"}, {"PMIX_NAMESPACE": "2"}], [1, 1], ["launch 1", "launch 2"]),
+        ("torch", [{"TORCHELASTIC_RUN_ID": one} for one in "xy"], [1, 1], ["launch x", "launch y"]),
+        ("torch", [{"TORCHELASTIC_RUN_ID": "none", "MASTER_ADDR": "n", "MASTER_PORT": port} for port in "12"],
+         [1, 1], ["launch n:1:none", "launch n:2:none"]),
+        ("mpich", [{}, {}], [7, 8], ["launch 1", "launch 2"]),  # two mpiexec
+        ("mpich", [{}, {}], [7, 7], ["launch 1", "launch 2"]),  # a loop of a script
+        ("torch", [{"TORCHELASTIC_RUN_ID": "none"}] * 2, [7, 8], ["launch none 1", "launch none 2"]),
+    ],
+)  # fmt: skip
+def test_two_launches_at_once_are_told_apart(
+    kind: str, ids: list[dict[str, str]], parents: list[int], names: list[str]
+) -> None:
+    found = two_launches(kind, ids, parents)
+    assert [one.step for one in found.details] == [names[0]] * 2 + [names[1]] * 2
+    assert [one.verdict for one in found.ranks] == ["gpu-shared"] * 4
+    assert f"0 of {names[0]} (gpu-shared)" in found.finding
+    assert f"(2 launches: {', '.join(names)})" in found.finding
+    assert f" and CPUs 57-63 of nid1 with rank 1 of {names[0]}; give each launch its own" in found.remedies[0]
+
+
+@pytest.mark.parametrize(("name", "size"), [("a launch of more ranks", 4), ("one of the same size", 2)])
+def test_two_launches_on_two_nodes_have_their_own_ranks(name: str, size: int) -> None:
+    """Each mpiexec has two ranks per node; the launch of four goes on on the second node."""
+    first = [replace(process(100 + n, RIGHT[n], launched("mpich", n, 4)), parent=7) for n in range(2)]
+    first += [replace(process(110 + n, RIGHT[n + 2], launched("mpich", n, size)), parent=8) for n in range(2)]
+    base = {"PMI_LOCAL_RANK": "0"}
+    second = [
+        replace(process(200 + n, RIGHT[n], {**launched("mpich", 2 + n, 4), **base}), parent=7)
+        for n in range(2)
+    ]
+    if size == 4:
+        second += [
+            replace(process(210 + n, RIGHT[n + 2], {**launched("mpich", 2 + n, 4), **base}), parent=8)
+            for n in range(2)
+        ]
+    nodes = tuple(
+        AttachedNode(host=host, processes=tuple(ranks)) for host, ranks in (("nid1", first), ("nid2", second))
+    )
+    found = judged(nodes)
+    ranks = [(one.step, one.rank) for one in found.details]
+    assert ranks == [("launch 1", n) for n in range(4)] + [("launch 2", n) for n in range(size)], name
+    assert "were seen" not in found.finding
+
+
+def test_the_processes_of_one_rank_are_no_second_launch() -> None:
+    """A wrapper and its child, loaders of data, a daemon that has lost its parent."""
+    variables = launched("mpich", 0, 1)
+    wrapper = replace(process(50, RIGHT[0], variables, program="bash"), parent=40)
+    program = replace(process(51, RIGHT[0], variables, 99), parent=50)
+    loader = replace(process(52, RIGHT[0], variables), parent=51)
+    daemon = replace(process(30, RIGHT[0], variables, program="wandb-core"), parent=1)
+    for found in ((wrapper, program, loader, daemon), (daemon, loader, program, wrapper)):
+        seen = judged((AttachedNode(host="nid1", processes=found),))
+        assert [(one.pid, one.processes, one.step) for one in seen.details] == [(51, 3, "")]
+
+
+def test_ranks_that_have_shells_of_their_own_are_one_launch() -> None:
+    ranks = [replace(process(60 + n, RIGHT[n], launched("mpich", n, 8)), parent=20 + n) for n in range(8)]
+    found = judged((AttachedNode(host="nid1", processes=tuple(ranks)),))
+    assert (found.finding, {one.step for one in found.details}) == ("all 8 ranks have a right binding", {""})
+
+
+def test_a_launch_of_workers_that_mpiexec_starts_node_by_node_is_one() -> None:
+    """``mpiexec -n 1 --hosts NODE torchrun --node-rank N``, once for each node."""
+    nodes = []
+    for n in range(2):
+        meeting = {"TORCHELASTIC_RUN_ID": "none", "MASTER_ADDR": "nid1", "MASTER_PORT": "29500"}
+        outer = {**launched("pals", 0, 1), "PALS_APID": str(n)}
+        workers = [
+            process(
+                20 + rank, RIGHT[rank],
+                {**outer, **meeting, "RANK": str(8 * n + rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "16"},
+            )
+            for rank in range(8)
+        ]  # fmt: skip
+        agent = process(10, "0-127", outer, program="torchrun")
+        nodes.append(AttachedNode(host=f"nid{n + 1}", processes=(agent, *workers)))
+    found = judged(tuple(nodes))
+    assert (found.ok, found.finding) == (True, "all 16 ranks have a right binding")
+
+
+def test_each_step_has_ranks_of_its_own_kind() -> None:
+    """torchrun in step 0, a program of srun in step 1 on the GPU of a worker."""
+    agent = process(10, "0-127", of_slurm(0, 1), program="torchrun")
+    torch = {"TORCHELASTIC_RUN_ID": "x", **of_slurm(0, 1)}
+    workers = [
+        replace(process(20 + n, RIGHT[n], {**torch, **launched("torch", n, 2), **of_amd(str(n))}), parent=10)
+        for n in range(2)
+    ]
+    other = process(30, RIGHT[1], {**of_slurm(0, 1, "1"), **of_amd("1")})
+    found = judged((AttachedNode(host="nid1", processes=(agent, *workers, other)),))
+    assert [(one.step, one.rank) for one in found.details] == [("0", 0), ("0", 1), ("1", 0)]
+    assert [one.verdict for one in found.ranks] == ["ok", "gpu-shared", "gpu-shared"]
+    assert found.note is None  # the agent has started ranks
+
+
+def test_a_program_of_no_rank_is_named() -> None:
+    (node,) = step(RIGHT)
+    batch = [
+        replace(process(3, "0-127", {}, program="/bin/bash"), parent=1),
+        replace(process(4, "0-127", {}, program="/usr/bin/srun"), parent=3),
+        replace(process(5, "0", {}, program="python3"), parent=3),
+    ]
+    found = judged((replace(node, processes=(*batch, *node.processes)),))
+    assert (found.ok, found.note) == (
+        True,
+        "1 process of no rank, not judged: python3 (pid 5 of nid1, CPUs 0)",
+    )

@@ -15,6 +15,7 @@ import msgspec
 
 from hpclaunch.amounts import counted
 from hpclaunch.errors import BadInputError, SiteRuleError
+from hpclaunch.package_data import package_constants
 from hpclaunch.plan.request import JobRequest, Problem, problem
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.schema import Queue, SiteProfile
@@ -185,11 +186,13 @@ def memory_request(profile: SiteProfile, scheduler: Scheduler, request: JobReque
     if request.memory == "0":
         everything = whole or scheduler.all_memory
         if not everything:
-            raise BadInputError(f"{given}: {scheduler.title} has no word for all memory of a node", _AMOUNT)
+            raise BadInputError(
+                f"{given}: {scheduler.title} has no word for all memory of a node", _WORD.amount
+            )
         return everything
     wanted = kibibytes(request.memory)
     if not wanted:
-        raise BadInputError(f"{given}: this is not an amount of memory with its unit", _AMOUNT)
+        raise BadInputError(f"{given}: this is not an amount of memory with its unit", _WORD.amount)
     _check_memory(profile, given, wanted)
     return f"{request.memory.upper().removesuffix('B').removesuffix('I')}{scheduler.memory_suffix}"
 
@@ -207,7 +210,7 @@ def _check_memory(profile: SiteProfile, given: str, wanted: int) -> None:
         raise SiteRuleError.case("site: memory", profile=profile, **values)
 
 
-_AMOUNT = "write a number and K, M, G or T, as in --mem 64G"
+_WORD = package_constants("plan/forms.yaml", "request_rules")
 
 
 def kibibytes(text: str) -> int | None:
@@ -255,14 +258,11 @@ def _at_most(cores: int, tasks_per_node: int) -> str:
 def check_whole_node(profile: SiteProfile, choice: QueueChoice, request: JobRequest) -> None:
     """Refuse CPU masks where the job does not own the node: they would name other people's CPUs."""
     shared = not request.exclusive and not choice.is_whole_node
-    sharing = (text for text in request.directives if " ".join(text.split()[:1]) in _SHARING)
+    sharing = (text for text in request.directives if " ".join(text.split()[:1]) in _WORD.sharing)
     shared_by = "--no-exclusive" if shared else next(sharing, None)
     if shared_by and profile.binding.needs_whole_node:
         page = cite(profile, profile.binding.source)
         raise SiteRuleError.case("site: shared node", by=shared_by, site=profile.name, page=page)
-
-
-_SHARING = ("-s", "--oversubscribe", "--share", "--exclusive=user", "--exclusive=mcs")
 
 
 def check_directives(
@@ -324,9 +324,6 @@ def _is_option(option: "DirectiveOption", owned: str) -> bool:
     return name == owned[1:]
 
 
-_MAX_TASKS = 10_000
-
-
 def array_indices(text: str, scheduler: Scheduler) -> tuple[int, ...]:
     """Return the indices of ``0-9``, ``0-9:2``, ``1,4,7`` (not for PBS), each with ``%N`` for N at once.
 
@@ -341,8 +338,8 @@ def array_indices(text: str, scheduler: Scheduler) -> tuple[int, ...]:
         if not match:
             raise BadInputError.case("array: no range", text=text, part=part)
         first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
-        if last < first or step < 1 or (last - first) // step >= _MAX_TASKS:
-            raise BadInputError.case("array: other range", text=text, part=part, most=_MAX_TASKS)
+        if last < first or step < 1 or (last - first) // step >= _WORD.max_tasks:
+            raise BadInputError.case("array: other range", text=text, part=part, most=_WORD.max_tasks)
         found.update(range(first, last + 1, step))
     _check_rules(text, scheduler, found, is_list="," in ranges)
     return tuple(sorted(found))

@@ -8,7 +8,7 @@ from typing import get_args
 
 import msgspec
 
-from hpclaunch.package_data import resource_dir, text_beside
+from hpclaunch.package_data import package_constants, resource_dir, text_beside
 from hpclaunch.site.schema import Evidence, NodeKind, SiteProfile
 
 
@@ -115,10 +115,7 @@ def _known(profile: SiteProfile, keys: str) -> str:
     return day + "".join("mdcsux"[kind] for kind in kinds)
 
 
-_FACTS = """billing queues node node.numa node.memory_gib node.count node.nics links.nic links.gpu_gpu
-links.cpu_gpu mpi.implementation fabric.kind fabric.network fabric.allreduce software.container storage
-internet_on_compute retired.since retired.successor"""
-"""What every machine has; of a node or a switched-off machine only where the profile describes it."""
+_WORD = package_constants("site/forms.yaml", "fact_sources")
 _NOT_KNOWN: tuple[object, ...] = (None, "unknown", (), {})
 
 
@@ -126,7 +123,7 @@ def unknown_facts(profile: SiteProfile) -> tuple[str, ...]:
     """Return the facts that every machine has and this profile leaves out: they are unknown, not "none"."""
     gpus = len(profile.node.gpus) if profile.node else 0
     needless = {"links.gpu_gpu": gpus < 2, "links.cpu_gpu": gpus < 1}
-    return tuple(key for key in _FACTS.split() if not needless.get(key) and _is_unknown(profile, key))
+    return tuple(key for key in _WORD.facts.split() if not needless.get(key) and _is_unknown(profile, key))
 
 
 def _is_unknown(profile: SiteProfile, key: str) -> bool:

@@ -8,6 +8,7 @@ import msgspec
 
 from hpclaunch.cpuset import MAX_CPU, CpuSet, format_cpu_list, parse_cpu_list
 from hpclaunch.errors import BadInputError, case_texts
+from hpclaunch.package_data import package_constants, package_patterns
 from hpclaunch.scheduler.job_header import PLAIN_WORD
 from hpclaunch.scheduler.launcher import Launcher
 from hpclaunch.scheduler.registry import get_scheduler, schedulers
@@ -18,13 +19,8 @@ from hpclaunch.walltime import parse_walltime_s
 Broken = tuple[KeyPath, str, str]
 """Key path, what was found, what would be right."""
 
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_MAX_TEXT = 4096
-"""Characters; Linux takes no longer path."""
-_PROSE = ("description", "note", "quota", "purge", "striping", "alternatives", "traps")
-"""Fields that people read and no script holds, or as a comment only."""
-_ANY_LAUNCHER = ("taskset", "at_start", "none")
-"""Bindings that are options of no launcher."""
+_WORD = package_constants("site/forms.yaml", "profile_rules")
+_FORM = package_patterns("site/forms.yaml", "profile_rules")
 _NESTED = (msgspec.Struct, dict, tuple)
 
 
@@ -59,7 +55,7 @@ def _own_texts(part: msgspec.Struct) -> Iterator[tuple[KeyPath, str]]:
     """Yield the texts of a struct, not those of structs inside of it; prose may have several lines."""
     for name in part.__struct_fields__:
         value = getattr(part, name)
-        if name in _PROSE:
+        if name in _WORD.prose:
             continue
         if isinstance(value, str):
             yield (name,), value
@@ -153,14 +149,14 @@ def _route(part: schema.Route, _: schema.SiteProfile) -> Iterator[Broken]:
 
 def _binding(part: schema.Binding, profile: schema.SiteProfile) -> Iterator[Broken]:
     launcher = _launcher(profile)
-    if launcher is not None and part.cpu not in (*launcher.cpu_bindings, *_ANY_LAUNCHER):
+    if launcher is not None and part.cpu not in (*launcher.cpu_bindings, *_WORD.any_launcher):
         owner = next(
             each.name
             for scheduler in schedulers()
             for each in scheduler.launchers
             if part.cpu in each.cpu_bindings
         )
-        right = " or ".join([*launcher.cpu_bindings, *_ANY_LAUNCHER])
+        right = " or ".join([*launcher.cpu_bindings, *_WORD.any_launcher])
         yield _broken("binding: launcher", ("cpu",), part=part, owner=owner, launcher=launcher, right=right)
     if part.gpu_visible_var is not None:
         yield from _variable(("gpu_visible_var",), part.gpu_visible_var)
@@ -333,15 +329,15 @@ def _regex(path: KeyPath, pattern: str) -> Iterator[Broken]:
 
 
 def _variable(path: KeyPath, name: str) -> Iterator[Broken]:
-    if not _VARIABLE.fullmatch(name):
+    if not _FORM.variable.fullmatch(name):
         yield path, f"{name!r} is not a name of an environment variable", "use letters, digits and _"
 
 
 def _one_line(path: KeyPath, text: str) -> Iterator[Broken]:
     if re.search(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]", text):
         yield path, f"{path[-1]!s} holds a line break or control character", "write it in one line"
-    elif len(text) > _MAX_TEXT:
-        yield path, f"{path[-1]!s} has {len(text)} characters", f"at most {_MAX_TEXT} are possible"
+    elif len(text) > _WORD.max_text:
+        yield path, f"{path[-1]!s} has {len(text)} characters", f"at most {_WORD.max_text} are possible"
 
 
 def _plain(path: KeyPath, text: str) -> Iterator[Broken]:

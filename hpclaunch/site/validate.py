@@ -11,12 +11,12 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args
 import msgspec
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.package_data import package_table
+from hpclaunch.package_data import package_constants, package_table
 from hpclaunch.site.profile_rules import broken_rules
 from hpclaunch.site.schema import NodeKind, SiteProfile
 from hpclaunch.site.yaml_tree import KeyPath, Tree
 
-_WORDS = "site/words.yaml"
+_WORD = package_constants("site/forms.yaml", "validate")
 _T = TypeVar("_T", bound=msgspec.Struct)
 
 
@@ -154,7 +154,7 @@ def without_note(annotation: Any) -> tuple[Any, str | None]:
 
 def type_words(wanted: Any) -> str | None:
     """Return what the values of a plain type are, in words; None for any other annotation."""
-    words: dict[str, str] = package_table(_WORDS)["types"]
+    words: dict[str, str] = package_table("site/words.yaml")["types"]
     return words.get(getattr(wanted, "__name__", ""))
 
 
@@ -182,12 +182,8 @@ def _found(tree: Tree, path: KeyPath) -> str:
 def show_keys(path: KeyPath, document: type[msgspec.Struct] | None = None) -> str:
     """Return a key path as text: ``node.numa[0].cores``; for the whole ``document`` what it is."""
     text = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path)
-    documents: dict[str, str] = package_table(_WORDS)["documents"]
+    documents: dict[str, str] = package_table("site/words.yaml")["documents"]
     return text.removeprefix(".") or documents.get(document.__name__ if document else "", "the file")
-
-
-_MEANT = {"partition": "queue", "qos": "queue", "project": "account", "gpus": "gpus_per_task"}
-"""Word that is near none, of an option or another tool -> the key that a job file has for it."""
 
 
 def did_you_mean(word: str, known: Any) -> str:
@@ -195,7 +191,7 @@ def did_you_mean(word: str, known: Any) -> str:
     names = sorted(known)
     from difflib import get_close_matches  # only messages need it
 
-    meant = (word.lower(), _MEANT.get(word.lower()))
+    meant = (word.lower(), _WORD.meant.get(word.lower()))
     same = [name for name in names if name.lower() in meant]
     near = same or get_close_matches(word.lower(), names, n=1)
     return f"did you mean {near[0]!r}?" if near else f"known are {', '.join(names) or 'none'}"

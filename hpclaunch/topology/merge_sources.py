@@ -14,11 +14,12 @@ import msgspec
 from hpclaunch.amounts import counted
 from hpclaunch.cpuset import CpuSet, format_cpu_list
 from hpclaunch.errors import BadInputError, note_text
+from hpclaunch.package_data import package_constants
 from hpclaunch.topology.derive import l3_blocks, number_l3, pair_threads
 from hpclaunch.topology.node_topology import Core, Gpu, GpuFact, NodeTopology, NumaNode, Partial, numa_differs
 from hpclaunch.topology.source_kinds import SOURCE_KINDS
 
-_ONE_NODE = "give files of one node in one state"
+_WORD = package_constants("topology/forms.yaml", "merge_sources")
 _NO_LSCPU = Partial(kind="lscpu", origin="")
 
 
@@ -77,7 +78,7 @@ def _enter_owners(owner: dict[int, int], best: Partial, nodes: Sequence[NumaNode
         for cpu in sorted(node.cpus):
             if owner.setdefault(cpu, node.id) != node.id:
                 places = f"puts CPU {cpu} on NUMA node {owner[cpu]}, {other.name} on {node.id}"
-                raise BadInputError(f"{best.name} {places}", _ONE_NODE)
+                raise BadInputError(f"{best.name} {places}", _WORD.one_node)
 
 
 def _add_nodes(merged: dict[int, NumaNode], nodes: Sequence[NumaNode]) -> list[int]:
@@ -171,7 +172,9 @@ def _online(ranked: Sequence[Partial], nodes: tuple[NumaNode, ...], notes: list[
     for other, cpus in others:
         if not (cpus <= online or online <= cpus):
             left, right = format_cpu_list(online - cpus), format_cpu_list(cpus - online)
-            raise BadInputError(f"only {best.name} has CPUs {left}, only {other.name} has {right}", _ONE_NODE)
+            raise BadInputError(
+                f"only {best.name} has CPUs {left}, only {other.name} has {right}", _WORD.one_node
+            )
         larger = other
         if cpus < online:
             larger, best = best, other
@@ -289,12 +292,6 @@ def _note_unknowns(cores: tuple[Core, ...], nodes: tuple[NumaNode, ...], notes: 
         notes.append("no source states which cores share an L3 cache")
 
 
-# Sources whose GPU numbers are the runtime's, best first: the vendors' tools, then hwloc and /sys (KFD).
-_GPU_SOURCES = ("rocm_smi", "amd_smi", "nvidia_smi", "hwloc", "sysfs")
-# nvidia-smi prints CPU affinity into a column of about this width and cuts off the rest.
-_CUT_WIDTH = 10
-
-
 def merge_gpus(ranked: Sequence[Partial], nodes: tuple[NumaNode, ...], notes: list[str]) -> tuple[Gpu, ...]:
     """Join the GPUs of all sources; differences go to ``notes`` with both sources by name.
 
@@ -306,7 +303,7 @@ def merge_gpus(ranked: Sequence[Partial], nodes: tuple[NumaNode, ...], notes: li
     shown = [partial for partial in lists if partial.gpus]
     if not shown:
         return ()
-    base, *others = sorted(shown, key=lambda one: (not one.gpu_order, _GPU_SOURCES.index(one.kind)))
+    base, *others = sorted(shown, key=lambda one: (not one.gpu_order, _WORD.gpu_sources.index(one.kind)))
     joined = _joined(base, _of_one_vendor(base, others, notes), nodes, notes)
     _note_empty_nodes(base, joined, nodes, ranked, notes)
     _note_unknown_nodes(joined, notes)
@@ -450,7 +447,7 @@ def _settle_cpus(
     if gpu.cpus_text is None:
         return cpus
     whole = format_cpu_list(node_cpus)
-    if len(gpu.cpus_text) >= _CUT_WIDTH and whole.startswith(gpu.cpus_text):
+    if len(gpu.cpus_text) >= _WORD.cut_width and whole.startswith(gpu.cpus_text):
         notes.append(note_text("GPU CPUs: cut off", partial=partial, gpu=gpu, numa=numa, whole=whole))
         return None
     if cpus < node_cpus:

@@ -14,16 +14,14 @@ from msgspec.structs import replace
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
-from hpclaunch.package_data import text_beside
+from hpclaunch.package_data import package_constants, text_beside
 from hpclaunch.scheduler import scheduler_interface
 from hpclaunch.scheduler.job_header import Line, Resources
 from hpclaunch.scheduler.launcher import Launch, Launcher
 
-_F58 = "[1-9A-HJ-NP-Za-km-z]+"
-"""The digits of a job id in base 58 (RFC 19)."""
+_WORD = package_constants("scheduler/forms.yaml", "flux")
 
 _WORDS = scheduler_interface.state_words("flux")
-_CANCELLED_BEFORE_RUN = -128
 
 
 class FluxRun(Launcher, frozen=True, kw_only=True):
@@ -44,15 +42,12 @@ class FluxRun(Launcher, frozen=True, kw_only=True):
         # On its own Flux ends a job 30 s after its first rank is done.
         words = ["flux", "run", *sizes, "-o", "exit-timeout=none", "-o", "exit-on-error"]
         if launch.ranks_bind:
-            words += _UNBOUND
+            words += _WORD.unbound
         elif launch.cpu_bind:
             words += launch.cpu_bind.split()
         if launch.mpi_plugin:
             words += ["-o", f"pmi={launch.mpi_plugin}"]
         return (*words, *launch.options)
-
-
-_UNBOUND = ("-o", "cpu-affinity=off", "-o", "gpu-affinity=off")
 
 
 def _attach_parse(job: str, answer: CommandResult) -> scheduler_interface.RunningJob:
@@ -103,10 +98,10 @@ class FluxScheduler(scheduler_interface.Scheduler, frozen=True, kw_only=True):
     def parse_submit(self, answer: CommandResult) -> str:
         """Return the id, which a site's plugin may print among other lines."""
         words = [_plain(line.strip()) for line in answer.stdout.splitlines()] if answer.exit_code == 0 else []
-        if jobs := [word for word in words if re.fullmatch(rf"f{_F58}_\d+", word)]:
+        if jobs := [word for word in words if re.fullmatch(rf"f{_WORD.f58}_\d+", word)]:
             return ".".join(jobs)
         for word in reversed(words):
-            if re.fullmatch(f"f{_F58}", word):
+            if re.fullmatch(f"f{_WORD.f58}", word):
                 return word
         raise RefusedError(f"Flux refused the job: {scheduler_interface.own_words(answer)}")
 
@@ -212,7 +207,7 @@ def _status(job: Mapping[str, Any]) -> scheduler_interface.JobStatus:
 
 def _exit_code(code: Any, started: str | None) -> int | None:
     """Return the exit code, 128+N for signal N; None for a job that never ran: what Flux gives is made up."""
-    if not isinstance(code, int) or started is None or code == _CANCELLED_BEFORE_RUN:
+    if not isinstance(code, int) or started is None or code == _WORD.cancelled_before_run:
         return None
     return (code if code > 0 else 128 - code) or None
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.package_data import package_constants, package_patterns
 from hpclaunch.scheduler import scheduler_interface
 from hpclaunch.scheduler.job_header import Line, Resources
 from hpclaunch.scheduler.launcher import Mpirun
@@ -18,13 +19,8 @@ from hpclaunch.scheduler.scheduler_interface import JobIdentity, JobStatus, Sche
 
 _WORDS = state_words("lsf")
 
-# exit_reason begins with a word of lsbatch.h; the jobs that were cancelled, then why LSF ended others.
-_CANCELLED = re.compile("TERM_(?:FORCE_)?(?:OWNER|ADMIN)|TERM_BUCKET_KILL")
-
-_FIELDS = {
-    "reasons": "jobid jobindex stat exit_code exit_reason pend_reason output_file",
-    "states": "jobid jobindex stat exit_code output_file",  # for versions that do not have the reasons
-}
+_WORD = package_constants("scheduler/forms.yaml", "lsf")
+_FORM = package_patterns("scheduler/forms.yaml", "lsf")
 
 
 class LsfMpirun(Mpirun, frozen=True, kw_only=True):
@@ -85,7 +81,7 @@ class LsfScheduler(Scheduler, frozen=True, kw_only=True):
 
     def status_commands(self, source: str, ids: Sequence[str]) -> tuple[tuple[str, ...], ...]:
         """Return one bjobs for all; of an array it lists each job."""
-        return (("bjobs", "-a", "-noheader", "-o", f"{_FIELDS[source]} delimiter='|'", *ids),)
+        return (("bjobs", "-a", "-noheader", "-o", f"{_WORD.fields[source]} delimiter='|'", *ids),)
 
     def parse_status(self, source: str, ids: Sequence[str], answer: CommandResult) -> dict[str, JobStatus]:
         """Read the rows of bjobs; a job that it does not know may fail the command, the rest is there."""
@@ -103,7 +99,7 @@ class LsfScheduler(Scheduler, frozen=True, kw_only=True):
 
 def _rows(source: str, text: str) -> list[tuple[str, str, int | None, JobStatus]]:
     """Return number twice, index and status of each row; "LSF is processing your request" is none."""
-    rows, columns = [], len(_FIELDS[source].split()) - 1
+    rows, columns = [], len(_WORD.fields[source].split()) - 1
     for line in text.splitlines():
         values = [value.strip() for value in line.split("|", columns - 1)]
         match = re.fullmatch(r"(\d+)(?:\[(\d+)\])?", values[0], re.ASCII)
@@ -133,7 +129,7 @@ def _status(word: str, exit_code: str, exit_reason: str, pend_reason: str) -> Jo
     """Return the status; ``exit_code`` is empty or a dash for DONE and for many that were cancelled."""
     code = int(exit_code) if exit_code.isdigit() and int(exit_code) else None
     term = exit_reason.partition(":")[0]
-    if _WORDS.states.get(word) == "failed" and _CANCELLED.fullmatch(term):
+    if _WORDS.states.get(word) == "failed" and _FORM.cancelled.fullmatch(term):
         by_another = exit_reason if "ADMIN" in term else None
         return JobStatus(state="cancelled", exit_code=code, reason=by_another)
     if term.startswith("TERM_"):

@@ -22,14 +22,12 @@ from hpclaunch.binding.node_binding import (
 )
 from hpclaunch.cpuset import CpuSet, format_cpu_list, parse_mask, to_mask
 from hpclaunch.errors import BadInputError, note_text
+from hpclaunch.package_data import package_constants
 from hpclaunch.topology.node_topology import Gpu, NodeTopology
 
 Kind = Literal["mask", "map"]
 
-# Guards against "0x1*999999999": as many ranks as a kernel supports CPUs, and the CPUs that all of them name.
-_MAX_RANKS = 8192
-_MAX_NAMED = 2_000_000
-_PREFIXES = ("--cpu-bind=", "--cpu_bind=", "verbose,", "v,", "quiet,", "q,")
+_WORD = package_constants("binding/forms.yaml", "judge_masks")
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,7 +123,7 @@ def _plan(
 def _entries(kind: Kind, text: str, findings: list[Finding]) -> list[CpuSet | None]:
     """Read the list; None is an entry that cannot be read."""
     body = text.strip().strip("'\"").strip()
-    for prefix in (*_PREFIXES, "mask_cpu:", "map_cpu:"):
+    for prefix in (*_WORD.prefixes, "mask_cpu:", "map_cpu:"):
         body = body.removeprefix(prefix)
     if not body:
         findings.append(_of_list("empty", "the list is empty", "give one entry for each rank"))
@@ -137,22 +135,21 @@ def _entries(kind: Kind, text: str, findings: list[Finding]) -> list[CpuSet | No
         try:
             count = _decimal(times, "multiplier") if star else 1
             cpus = _entry(kind, entry)
-            if not 1 <= count <= _MAX_RANKS - len(entries):
+            if not 1 <= count <= _WORD.max_ranks - len(entries):
                 raise BadInputError(f"multiplier {count} in {part.strip()!r}")
             named += len(cpus) * count
-            if named > _MAX_NAMED:
-                raise BadInputError(f"more than {_MAX_NAMED} CPUs are named in all")
+            if named > _WORD.max_named:
+                raise BadInputError(f"more than {_WORD.max_named} CPUs are named in all")
         except BadInputError as error:
             message = f"{_short(part)!r} cannot be read: {_short(error.message, 120)}"
             where = len(entries)
-            findings.append(Finding(rank=where, problem="unparsable", message=message, remedy=_RIGHT[kind]))
+            findings.append(
+                Finding(rank=where, problem="unparsable", message=message, remedy=_WORD.right[kind])
+            )
             entries.append(None)
         else:
             entries += [cpus] * count
     return entries
-
-
-_RIGHT = {"mask": "write masks in hexadecimal, such as 0xfe00", "map": "write CPU numbers, such as 49"}
 
 
 def _short(text: str, length: int = 40) -> str:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from hpclaunch.errors import RefusedError
 from hpclaunch.host.host_interface import Host
 from hpclaunch.host.this_machine import LocalHost
-from hpclaunch.package_data import shell_words
+from hpclaunch.package_data import package_constants, shell_words
 from hpclaunch.plan import program
 from hpclaunch.plan.command_rules import command_notes
 from hpclaunch.plan.frameworks import FOUND
@@ -34,12 +34,7 @@ from hpclaunch.site.asked_cluster import Wanted, cluster_profile
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_scheduler
 
-_MAX_SOURCE = 1_000_000
-"""Bytes; a larger Python file is generated, and is not read."""
-_MAX_ROUND_TRIPS = 10
-_LONGEST_PATH = 4096
-"""PATH_MAX of Linux."""
-_LIMIT_S = 20.0
+_WORD = package_constants("job/forms.yaml", "find_out")
 _Settled = tuple[JobRequest, tuple[Setting, ...]]
 Reader = Callable[[JobRequest], ReadText]
 
@@ -141,7 +136,7 @@ def read_in(folder: Path) -> ReadText:
     def read(name: str) -> str | None:
         path = folder / os.path.expanduser(name)
         try:
-            return path.read_text() if path.is_file() and path.stat().st_size < _MAX_SOURCE else None
+            return path.read_text() if path.is_file() and path.stat().st_size < _WORD.max_source else None
         except (OSError, ValueError):
             return None
 
@@ -158,10 +153,12 @@ def read_on(host: Host, folder: str, request: JobRequest) -> ReadText:
         allowed.add(started.options.get("--config_file", ""))
 
     def read(name: str) -> str | None:
-        if name not in allowed or len(texts) >= _MAX_ROUND_TRIPS:
+        if name not in allowed or len(texts) >= _WORD.max_round_trips:
             return texts.get(name)
         if name not in texts:
-            answer = host.run(["head", "-c", str(_MAX_SOURCE), "--", str(Path(folder) / name)], timeout_s=60)
+            answer = host.run(
+                ["head", "-c", str(_WORD.max_source), "--", str(Path(folder) / name)], timeout_s=60
+            )
             texts[name] = answer.stdout if answer.exit_code == 0 else None
             if not name.endswith(".py"):
                 for _, words in commands_of_script(texts[name] or ""):
@@ -181,7 +178,7 @@ def look_on(host: Host, folder: str) -> Look:
     kind_of = shell_words(__file__, "looks.sh", "kind_of")
 
     def look(path: str) -> FileFacts | None:
-        if len(path) > _LONGEST_PATH:
+        if len(path) > _WORD.longest_path:
             return None
         answer = host.run((*kind_of, str(Path(folder) / path)), timeout_s=60)
         kind, _, head = answer.stdout.partition(" ")
@@ -213,7 +210,7 @@ def cluster_facts(host: Host, scheduler: Scheduler) -> ClusterFacts:
     """Return what the scheduler on ``host`` tells of its nodes and queues. Raises RefusedError."""
     return scheduler.parse_facts(
         {
-            name: host.run(argv, timeout_s=_LIMIT_S, env=scheduler.query_env)
+            name: host.run(argv, timeout_s=_WORD.limit_s, env=scheduler.query_env)
             for name, argv in scheduler.facts_commands.items()
         }
     )

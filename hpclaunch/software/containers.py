@@ -16,7 +16,7 @@ from typing import Literal
 import msgspec
 
 from hpclaunch.errors import note_text
-from hpclaunch.package_data import text_beside
+from hpclaunch.package_data import package_constants, text_beside
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.schema import Container, Environment, JobContainer, SiteProfile
 from hpclaunch.software.script_lines import continued, double_quote, line, literal
@@ -110,9 +110,7 @@ def _unknown_runtime(profile: SiteProfile, container: JobContainer) -> str | Non
     return note_text("container: no runtime", profile=profile, runtimes=", ".join(RUNTIMES))
 
 
-_EDF = '"$HPCLAUNCH_JOB_FOLDER/container.toml"'
-_OF_THE_HOST = "PATH|HOME|TMPDIR|XDG_.*|LD_.*|PYTHONHOME|BASH_.*|SHELLOPTS|BASHOPTS"
-"""Variables of the job that would hide what is in an image, or name a folder that it has not."""
+_WORD = package_constants("software/forms.yaml", "containers")
 
 
 def container_lines(container: JobContainer, profile: SiteProfile) -> Iterator[Line]:
@@ -210,7 +208,7 @@ def _definition(container: JobContainer, profile: SiteProfile) -> Iterator[Line]
     annotated = ("[annotations]", *(f"{name} = {json.dumps(text)}" for name, text in notes.items()))
     lines = continued("  printf", "'%s\\n'", *map(shlex.quote, annotated), width=100)
     tail = f"{lines}\n" if notes and key == "image" else ""
-    facts_of_job = {"key": key, "value": value, "named": named, "tail": tail, "file": _EDF}
+    facts_of_job = {"key": key, "value": value, "named": named, "tail": tail, "file": _WORD.edf}
     yield line("container definition", loop=textwrap.indent(loop, "  "), **facts_of_job)
 
 
@@ -250,7 +248,7 @@ def in_container(container: JobContainer, profile: SiteProfile, argv: tuple[str,
         return inside
     if kind == "podman":
         facts = {"options": " ".join(map(literal, flags)), "image": double_quote(image)}
-        return ("bash", "-c", line("podman", host=_OF_THE_HOST, **facts).text, "container", *inside)
+        return ("bash", "-c", line("podman", host=_WORD.of_the_host, **facts).text, "container", *inside)
     pairs = [("", word) for word in (name, "exec", *flags, image)]
     if kind == "shifter":
         pairs = _of_shifter(container, image, flags)
@@ -310,7 +308,7 @@ def launch_options(environment: Environment | None, profile: SiteProfile) -> tup
         return ()
     kind = RUNTIMES[runtime_of(profile, container)].start
     if kind == "engine":
-        return (f"--environment={_EDF}",)
+        return (f"--environment={_WORD.edf}",)
     if kind != "pyxis":
         return ()
     image = double_quote(_address(container.image, kind))

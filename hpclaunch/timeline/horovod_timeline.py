@@ -7,18 +7,15 @@ reports a cache hit, which may be another one than rank 0 (response_cache.h, con
 runner's has a lane for computing, and may have the lanes of all ranks, with the rank in the name.
 """
 
-import re
 from collections.abc import Iterable
 from itertools import pairwise
 from statistics import median
 
-from hpclaunch.package_data import package_constants
+from hpclaunch.package_data import package_constants, package_patterns
 from hpclaunch.timeline.rank_trace import RankSteps, RankTrace, kind_of, size_of
 from hpclaunch.timeline.trace_events import Event, microseconds
 
-_RANK_OF_LANE = re.compile(r"(.*) \(rank (\d+)\)", re.DOTALL)
-_UNNAMED = re.compile(r"(.*\bnoname)\.\d+")
-"""A tensor without a name gets a new one each time (horovod/torch/mpi_ops.py)."""
+_FORM = package_patterns("timeline/forms.yaml", "horovod")
 LIMIT = package_constants("timeline/limits.yaml", "horovod")
 
 
@@ -28,7 +25,7 @@ class _Lane:
     __slots__ = ("asked", "began", "known", "name", "opened", "owner", "unnamed")
 
     def __init__(self, name: str, owner: "_Rank") -> None:
-        unnamed = _UNNAMED.fullmatch(name)
+        unnamed = _FORM.unnamed.fullmatch(name)
         self.name = unnamed[1] if unnamed else name
         self.unnamed = unnamed is not None
         self.owner = owner
@@ -98,7 +95,7 @@ class HorovodReader:
         name = arguments.get("name")
         if not isinstance(name, str):
             return
-        by_rank = _RANK_OF_LANE.fullmatch(name)
+        by_rank = _FORM.rank_of_lane.fullmatch(name)
         owner = self._rank(int(by_rank[2]) if by_rank else 0)
         name = by_rank[1] if by_rank else name
         if name == LIMIT.computing:

@@ -6,18 +6,15 @@ what other threads execute. Seen with torch 2.13; older ones differ in what ``di
 """
 
 import math
-import re
 from collections.abc import Iterable, Iterator
 from heapq import merge
 from typing import NamedTuple
 
-from hpclaunch.package_data import package_constants
+from hpclaunch.package_data import package_constants, package_patterns
 from hpclaunch.timeline.rank_trace import Intervals, RankSteps, RankTrace, kind_of, size_of
 from hpclaunch.timeline.trace_events import Event, microseconds
 
-_COLLECTIVE = re.compile(r"(gloo|mpi|ucc|nccl|xccl|hccl):", re.IGNORECASE)
-_KERNEL = re.compile(r"(nccl|rccl|ccl_|oneccl|msccl)", re.IGNORECASE)
-_STEP = re.compile(r"ProfilerStep#?\s*(\d+)")
+_FORM = package_patterns("timeline/forms.yaml", "kineto")
 LIMIT = package_constants("timeline/limits.yaml", "kineto")
 
 
@@ -65,9 +62,9 @@ class KinetoReader:
         self._last = max(self._last, end)
         if category in LIMIT.device:
             self._executed(event, name, start, end)
-        elif _STEP.fullmatch(name) and len(self._steps) < LIMIT.most_steps:
+        elif _FORM.step.fullmatch(name) and len(self._steps) < LIMIT.most_steps:
             self._steps.append((start, end))
-        elif category == "user_annotation" and _COLLECTIVE.match(name):
+        elif category == "user_annotation" and _FORM.collective.match(name):
             self._workers.add(event.get("tid"))
             self._annotated.append(_Collective(kind_of(name), start, end, 0))
         elif name.startswith(LIMIT.update):
@@ -84,7 +81,7 @@ class KinetoReader:
         self._threads[thread].add(start, end)
 
     def _executed(self, event: Event, name: str, start: float, end: float) -> None:
-        if not _KERNEL.search(name):
+        if not _FORM.kernel.search(name):
             self._kernels.add(start, end)
             return
         arguments = event.get("args") or {}

@@ -11,12 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
-from hpclaunch.package_data import package_constants
+from hpclaunch.package_data import package_constants, package_patterns
 from hpclaunch.scheduler.cluster_facts import ClusterFacts, NodeGpus, NodeKind, QueueFacts
 
-_WALLTIME = re.compile(r"(\d+-)?\d+:\d\d:\d\d")
-_PAIR = re.compile(r"([A-Za-z]\w*)=(\S*)")
-_GPU = re.compile(r"gpu(?::(?P<type>[^:(),]*[^:(),\d][^:(),]*))?(?::no_consume)?:(?P<count>\d+)(?:\(.*\))?")
+_FORM = package_patterns("scheduler/forms.yaml", "slurm_nodes")
 _NODES = package_constants("scheduler/nodes.yaml", "slurm")
 _OWN = re.compile(rf"\b(?:{'|'.join(_NODES.own)})=.*?(?=\s+[A-Z]\w*=|$)")
 COUNT = "HpclaunchNodes"
@@ -56,7 +54,7 @@ def _rows(answers: Mapping[str, CommandResult], name: str, key: str) -> list[_Ro
         said = (answer.stderr or answer.stdout).strip().splitlines() or ["no reason given"]
         raise RefusedError(f"scontrol show {'partition' if name == 'queues' else 'node'}: {said[0]}")
     # The first value counts: a reason, which comes last, is free text.
-    rows = [dict(reversed(_PAIR.findall(line))) for line in answer.stdout.splitlines()]
+    rows = [dict(reversed(_FORM.pair.findall(line))) for line in answer.stdout.splitlines()]
     return [row for row in rows if key in row]
 
 
@@ -97,7 +95,7 @@ def _queue(row: _Row, nodes: Sequence[_Row], tier: int) -> QueueFacts:
         kind="partition",
         min_nodes=_number(row, "MinNodes") or 1,
         max_nodes=min(limits, default=None),
-        max_walltime=walltime if _WALLTIME.fullmatch(walltime) else None,
+        max_walltime=walltime if _FORM.walltime.fullmatch(walltime) else None,
         whole_node=row.get("OverSubscribe") == "EXCLUSIVE",
         has_gpus=_has_gpus(row, nodes),
         max_cpus_per_node=_number(row, "MaxCPUsPerNode"),
@@ -148,7 +146,7 @@ def _threads(row: _Row, threads: int | None, cores: int | None) -> int:
 def _gpus(gres: str) -> Iterator[NodeGpus]:
     """Yield the GPUs of a node's Gres; shares of GPUs (shard, mps) and other resources are left out."""
     for text in re.split(r",(?![^(]*\))", gres):
-        if (match := _GPU.fullmatch(text)) and int(match["count"]):
+        if (match := _FORM.gpu.fullmatch(text)) and int(match["count"]):
             yield NodeGpus(type=match["type"], count=int(match["count"]))
 
 

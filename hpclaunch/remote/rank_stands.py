@@ -35,18 +35,6 @@ from hpclaunch.remote.look import (
 )
 from hpclaunch.remote.words import WORDS
 
-GAP_S = 3.0
-"""Between the two looks."""
-_SCAN_S = 6.0
-_FILE_BYTES = 8 << 20
-_DUMP_S = 2.0
-_PY_SPY_S = 6.0
-_ALL_S = 30.0
-"""A node answers after that time with what it knows by then."""
-_FRAMES = 100
-_OTHER_FRAMES = 12
-_THREADS = 8
-_FILES = 6
 _OWN_FILE = re.compile("/(?!dev/|proc/|sys/|memfd:|usr/|lib|tmp/ompi)")
 """Of the files that a process has open: no device, and none in memory or of the system."""
 _FRAME = re.compile(r'  File "(.*)", line (\d+|\?\?\?) in (.*)')
@@ -99,7 +87,7 @@ def members(variable: str, job: str) -> Dict[str, Dict[str, str]]:
     def look_at(pid: str) -> None:
         environs[pid] = environment_of(pid)
 
-    at_once([partial(look_at, pid) for pid in above if pid not in mine], _SCAN_S)
+    at_once([partial(look_at, pid) for pid in above if pid not in mine], WORDS["scan_s"])
     environs = dict(environs)
     found = {pid: each for pid, each in environs.items() if chosen(pid, each, variable, job)}
     for pid in list(found):
@@ -190,10 +178,10 @@ def dumped(pid: str, signal: int) -> Optional[str]:
 
 def settled(path: str, offset: int, ending: str = "\n") -> str:
     """Return what a file has after ``offset`` once it has stopped growing; empty where nothing comes."""
-    deadline, before = time.monotonic() + _DUMP_S, ""
+    deadline, before = time.monotonic() + WORDS["dump_s"], ""
     while time.monotonic() < deadline:
         time.sleep(0.05)
-        text = read(path, _FILE_BYTES)[offset:]
+        text = read(path, WORDS["file_bytes"])[offset:]
         if text and text == before and text.endswith(ending):
             return text
         before = text
@@ -216,7 +204,7 @@ def frames_of(text: str) -> List[List[Any]]:
 
 def shortened(threads: List[List[Any]]) -> List[List[Any]]:
     """Return the main thread's stack, and of some other threads the innermost calls."""
-    return [thread[: _FRAMES if not at else _OTHER_FRAMES] for at, thread in enumerate(threads[:_THREADS])]
+    return [thread[: WORDS["frames"][at > 0]] for at, thread in enumerate(threads[: WORDS["threads"]])]
 
 
 def by_py_spy(pid: str) -> Optional[List[List[Any]]]:
@@ -227,7 +215,7 @@ def by_py_spy(pid: str) -> Optional[List[List[Any]]]:
     words = [program, "dump", "--nonblocking", "--full-filenames", "--pid", pid]
     try:
         done = subprocess.run(
-            words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=_PY_SPY_S, check=False
+            words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=WORDS["py_spy_s"], check=False
         )
     except (OSError, subprocess.SubprocessError):
         return None
@@ -261,7 +249,7 @@ def add_source(pid: str, stacks: List[List[Any]]) -> None:
 def own_collective(pid: str) -> Optional[List[Any]]:
     """Return what the bundled training notes: [number, name, whether it waits in it]."""
     path = in_memory(pid, COLLECTIVE)
-    words = read(path, _FILE_BYTES).split() if path else []
+    words = read(path, WORDS["file_bytes"]).split() if path else []
     if len(words) == 3 and words[0].isdigit():
         return [int(words[0]), words[1], words[2] == "in"]
     return None
@@ -273,7 +261,7 @@ def recorded(pid: str) -> Optional[Dict[str, List[List[Any]]]]:
     Each is [number, name, state]. The process's own thread writes them; one that holds Python's lock cannot.
     """
     path = in_memory(pid, RECORDER)
-    first = read(path, _FILE_BYTES).partition("\n")[0] if path else ""
+    first = read(path, WORDS["file_bytes"]).partition("\n")[0] if path else ""
     words = first.split()
     names = field(read("/proc/" + pid + "/status"), "NSpid").split()
     if path is None or len(words) != 2 or not words[1].isdigit() or words[0] not in names:
@@ -347,16 +335,16 @@ def gather(variable: str, job: str, signal: int, found: List[Process]) -> None:
         process = described(pid, environ)
         if process is not None:
             process["program"] = process["program"] or [field(read("/proc/" + pid + "/status"), "Name")]
-            process["files"] = sorted(set(filter(_OWN_FILE.match, opened(pid).values())))[:_FILES]
+            process["files"] = sorted(set(filter(_OWN_FILE.match, opened(pid).values())))[: WORDS["files"]]
             found.append(process)
             look(process, "first", signal)
             process["recorder"] = recorded(pid)
             add_source(pid, process["first"].get("stacks") or [])
 
     started = time.monotonic()
-    at_once([partial(begin, *each) for each in members(variable, job).items()], _DUMP_S * 2 + _PY_SPY_S)
-    time.sleep(max(0.0, GAP_S - (time.monotonic() - started)))
-    at_once([partial(look_again, one, signal) for one in list(found)], _DUMP_S * 2 + _PY_SPY_S)
+    at_once([partial(begin, *each) for each in members(variable, job).items()], WORDS["look_s"])
+    time.sleep(max(0.0, WORDS["gap_s"] - (time.monotonic() - started)))
+    at_once([partial(look_again, one, signal) for one in list(found)], WORDS["look_s"])
 
 
 def whole_by_now(found: List[Process]) -> List[Process]:
@@ -373,7 +361,7 @@ def main() -> None:
     """Print the answer; what does not answer by then is left out."""
     variable, job, signal = sys.argv[1:4]
     found: List[Process] = []
-    at_once([partial(gather, variable, job, int(signal), found)], _ALL_S)
+    at_once([partial(gather, variable, job, int(signal), found)], WORDS["all_s"])
     answer(whole_by_now(found))
     os._exit(0)  # threads may wait in the kernel for what never comes
 

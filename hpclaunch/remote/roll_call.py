@@ -21,13 +21,10 @@ from hpclaunch.remote.words import WORDS
 
 FILE, VERDICT = "stacks.json", "hang"
 """Names in the job's folder of the whole roll call, and of its finding alone, which goes into the record."""
-_MOST_KEPT = 100
 _SHELLS = re.compile(r"(ba|da|z|k|tc|c)?sh|env|timeout|numactl|taskset|apptainer|singularity|starter(-suid)?")
 """Programs around a rank's own; one of them is the rank where it has no other process."""
 _OF_RAY = re.compile(r"ray::(IDLE|\w+Agent)|\S+ (-u )?\S*/(ray start |(site|dist)-packages/ray/)")
 """Ray's own processes, which do no task of the program (2.60)."""
-_AROUND = re.compile(r"wrap|_call_impl$|^decorate_")
-"""Functions around the one that the program called, as of torch's modules and Ray's."""
 _LIBRARY = re.compile("|".join(WORDS["libraries"]))
 _MESSAGES = re.compile(WORDS["messages"])
 """Libraries whose functions are named by the collective that they wait for."""
@@ -35,18 +32,10 @@ _CALLED = re.compile(r"(\w+)\.(\w+)\(")
 _AWAITS = re.compile("|".join(WORDS["awaits"]))
 """Code in which a rank waits for processes that it has started."""
 _OF_RANKS = re.compile(r"\w*comm\w*|dist|distributed|hvd", re.IGNORECASE)
-_CERTAIN = ("reducescatter", "allreduce", "allgather", "alltoall", "barrier")
-"""Collectives whose names nothing else has; others, such as gather, need such an object before them."""
 _BLOCKED = {call: said for said, calls in WORDS["blocked"].items() for call in calls.split()}
 """System calls that say more than the Python function around them."""
 OVER = "waits while Python ends, as mpi4py does in MPI_Finalize"
 _RAISED = re.compile(r"^Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\w.*)\Z", re.MULTILINE)
-_UNNAMED = {"pipe": "a pipe", "socket": "a socket"}
-_MAIN = "the main program"
-"""Of Python: code outside of functions."""
-_MOST_NAMED = 8
-_INNERMOST = 6
-"""Calls of a stack that are shown; further ones only where they are the program's own."""
 Report = Dict[str, Any]
 Nodes = List[Tuple[str, List[Dict[str, Any]]]]
 """Nodes and their processes, as ``rank_stands.py`` has them."""
@@ -157,7 +146,7 @@ def is_cut_import(stack: List[List[Any]]) -> bool:
 
 def called_from(stack: List[List[Any]], own: int) -> str:
     """Return the function that the program's own line called, without those around it."""
-    inner = [name for _, _, name in stack[:own] if not _AROUND.search(name)]
+    inner = [name for _, _, name in stack[:own] if not re.search(WORDS["around"], name)]
     return "_find_and_load" if is_cut_import(stack) else (inner or [stack[max(0, own - 1)][2]])[-1]
 
 
@@ -172,7 +161,7 @@ def called(process: Dict[str, Any]) -> Optional[str]:
     for line in lines[: own + 1][::-1]:
         for owner, name in _CALLED.findall(line):
             kind = collective_in(name)
-            if kind and (kind in _CERTAIN or _OF_RANKS.fullmatch(owner)):
+            if kind and (kind in WORDS["certain"] or _OF_RANKS.fullmatch(owner)):
                 return kind
     return None
 
@@ -209,7 +198,7 @@ def place_of(process: Dict[str, Any]) -> Dict[str, Any]:
         place.update(what=kind, collective=True)
     elif call:
         path = now.get("path", "")
-        place.update(what=call, path=_UNNAMED.get(path.partition(":")[0], path))
+        place.update(what=call, path=WORDS["unnamed"].get(path.partition(":")[0], path))
     else:
         place["what"] = otherwise(process)
     if now.get("state") == "D":
@@ -245,7 +234,8 @@ def otherwise(process: Dict[str, Any]) -> str:
             return "import"
         if own == 0 and (waits == "asleep" or "sleep(" in lines[0]):  # select() before Python 3.11
             return "sleep()"
-        place, call = _MAIN if function == "<module>" else f"{function}()", "" if own else call_in(lines[0])
+        place, call = f"{function}()", "" if own else call_in(lines[0])
+        place = WORDS["main"] if function == "<module>" else place
         return f"{call} in {place}" if call else place
     if waits or now.get("state") == "D":
         return "" if now.get("state") == "D" else waits
@@ -280,14 +270,6 @@ def moved(process: Dict[str, Any]) -> Optional[bool]:
     return False if same else None
 
 
-_SLEEPS = ("clock_nanosleep", "nanosleep", "select", "pselect6", "futex")
-"""System calls of Python's time.sleep() and locks, in which a thread that hangs is not woken."""
-_WAKES = 3
-"""More than a signal for the stacks between two looks wakes a thread."""
-_COMPUTES = 10
-"""Ticks of CPU time (0.1 s) between two looks of a rank that computes."""
-
-
 def gained(process: Dict[str, Any]) -> Tuple[int, int]:
     """Return how often the main thread was woken between two looks, and the CPU time of the process."""
     first, second = process.get("first") or {}, process.get("second") or {}
@@ -304,11 +286,11 @@ def woken(process: Dict[str, Any]) -> Optional[bool]:
     looks, (wakes, ticks) = (process["first"], process["second"]), gained(process)
     calls = {look.get("call", "") for look in looks}
     waits = looks_again(process)
-    if waits and calls != {"futex"} and max(wakes, ticks) >= _WAKES:
+    if waits and calls != {"futex"} and max(wakes, ticks) >= WORDS["wakes"]:
         return None
-    if not waits and ticks >= _COMPUTES and computes(looks):
+    if not waits and ticks >= WORDS["computes"] and computes(looks):
         return True
-    return calls <= set(_SLEEPS) and wakes >= _WAKES
+    return calls <= set(WORDS["sleeps"]) and wakes >= WORDS["wakes"]
 
 
 def served(process: Dict[str, Any]) -> bool:
@@ -316,10 +298,7 @@ def served(process: Dict[str, Any]) -> bool:
     kernel wakes it for little else (man proc_pid_stat)."""
     looks = (process["first"], process["second"])
     files = all(look.get("call") in _BLOCKED for look in looks)
-    return (files or any(look.get("state") == "D" for look in looks)) and gained(process)[0] >= _WAKES
-
-
-_GPU_WAIT = re.compile(r"\.(item|cpu|tolist|synchronize|block_until_ready)\(|_cuda_synchronize")
+    return (files or any(look.get("state") == "D" for look in looks)) and gained(process)[0] >= WORDS["wakes"]
 
 
 def looks_again(process: Dict[str, Any]) -> bool:
@@ -331,7 +310,7 @@ def looks_again(process: Dict[str, Any]) -> bool:
 
 def awaits_gpu(lines: List[str]) -> bool:
     """Tell whether a thread waits for a GPU, which keeps its core busy (CUDA 13.0, on an H200)."""
-    return any(map(_GPU_WAIT.search, lines[:2]))
+    return any(re.search(WORDS["gpu_wait"], line) for line in lines[:2])
 
 
 def computes(looks: Tuple[Dict[str, Any], Dict[str, Any]]) -> bool:
@@ -417,13 +396,13 @@ def is_own(frame: List[Any]) -> bool:
 def goes_on(process: Dict[str, Any]) -> bool:
     """Tell whether a process that a rank waits for moves, computes, or is woken where it stands."""
     wakes, ticks = gained(process)
-    return bool(moved(process) or wakes >= _WAKES or ticks >= _COMPUTES)
+    return bool(moved(process) or wakes >= WORDS["wakes"] or ticks >= WORDS["computes"])
 
 
 def words_of(report: Dict[str, Any]) -> str:
     """Return where a rank stands, in words."""
     text = report["what"]
-    if report["collective"] or text == "import" or text.endswith(("()", _MAIN)):
+    if report["collective"] or text == "import" or text.endswith(("()", WORDS["main"])):
         text = "in " + text
     if report["number"] is not None:
         text += " #{}".format(report["number"])
@@ -438,10 +417,10 @@ def words_of(report: Dict[str, Any]) -> str:
 def names_of(reports: List[Dict[str, Any]]) -> str:
     """Return some ranks with their node and GPU."""
     named = []
-    for one in reports[:_MOST_NAMED]:
+    for one in reports[: WORDS["named"]]:
         gpu = ", GPU {}".format(one["gpu"]) if one["gpu"] else ""
         named.append("{} ({}{})".format(one["rank"], one["node"], gpu))
-    more = f" and {len(reports) - _MOST_NAMED} more" if len(reports) > _MOST_NAMED else ""
+    more = f" and {len(reports) - WORDS['named']} more" if len(reports) > WORDS["named"] else ""
     return "rank{} {}{}".format("s" if len(reports) > 1 else "", ", ".join(named), more)
 
 
@@ -576,7 +555,7 @@ def roll_call(
     found = ranks_in(nodes)
     reports = [rank_report(rank, *found[rank]) for rank in sorted(found)]
     missing = [rank for rank in range(ranks) if rank not in found]
-    for one in list(filter(is_over, reports))[:_MOST_NAMED]:
+    for one in list(filter(is_over, reports))[: WORDS["named"]]:
         one["what"] = ", and ".join(filter(None, (exception_of(stderr(one["rank"])), OVER)))
     groups = grouped(reports)
     kind = mark_suspects(groups)
@@ -586,7 +565,7 @@ def roll_call(
         notes.append(f"{len(nodes)} of {nodes_wanted} nodes have answered")
     elif missing and reports:
         kind = "missing"
-        said = [(rank, exception_of(stderr(rank))) for rank in missing[:_MOST_NAMED]]
+        said = [(rank, exception_of(stderr(rank))) for rank in missing[: WORDS["named"]]]
         notes += [f"rank {rank} {error}" for rank, error in said if error]
     unknown = [one["stack"] for one in reports if one["moved"] is None]
     if any(awaits_gpu([frame.get("text", "") for frame in stack]) for stack in unknown):
@@ -633,7 +612,7 @@ def strangers(nodes: Nodes, found: Ranks) -> List[Dict[str, Any]]:
 
 def absent(missing: List[int]) -> List[str]:
     """Return in words which ranks have no process; empty: all have one."""
-    some = ", ".join(map(str, missing[:_MOST_NAMED])) + (", ..." if len(missing) > _MOST_NAMED else "")
+    some = ", ".join(map(str, missing[: WORDS["named"]])) + (", ..." if len(missing) > WORDS["named"] else "")
     return ["rank{} {} without a process".format("s" if len(missing) > 1 else "", some)] if missing else []
 
 
@@ -650,7 +629,7 @@ def sentence(
     for at, group in enumerate(group for group in groups if group):
         suspect = any(one["suspect"] for one in group)
         moves = ", moving" if kind != "moving" and all(one["moved"] for one in group) else ""
-        if (at == 0 or len(group) > _MOST_NAMED) and not (suspect and len(group) < 3):
+        if (at == 0 or len(group) > WORDS["named"]) and not (suspect and len(group) < 3):
             parts.append(f"{len(group)} of {ranks} {words_of(group[0])}{moves}")
         else:
             parts.append(f"{names_of(group)} {words_of(group[0])}{moves}")
@@ -669,7 +648,8 @@ def sentence(
 
 def shown_frames(stack: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
     """Return the innermost calls, then those of the program itself."""
-    return stack[:_INNERMOST] + [one for one in stack[_INNERMOST:] if not _LIBRARY.search(one["file"])]
+    most = WORDS["innermost"]
+    return stack[:most] + [one for one in stack[most:] if not _LIBRARY.search(one["file"])]
 
 
 def frame_line(frame: Dict[str, Any]) -> str:
@@ -682,7 +662,7 @@ def shown_ranks(call: Dict[str, Any]) -> List[Report]:
     """Return the ranks that other ranks wait for, else one of those with stacks, else all."""
     slow = call["kind"] == "slow"
     late = [one for one in call["by_rank"] if one["suspect"] or (slow and not one["collective"])]
-    return late or call["by_rank"][: 1 if any(one["by"] for one in call["by_rank"]) else _MOST_NAMED]
+    return late or call["by_rank"][: 1 if any(one["by"] for one in call["by_rank"]) else WORDS["named"]]
 
 
 def text_lines(call: Dict[str, Any]) -> Iterator[str]:
@@ -690,7 +670,7 @@ def text_lines(call: Dict[str, Any]) -> Iterator[str]:
     yield call["finding"]
     if call["remedy"]:
         yield "  {}".format(call["remedy"])
-    for one in shown_ranks(call)[:_MOST_NAMED]:
+    for one in shown_ranks(call)[: WORDS["named"]]:
         gpu = ", GPU {}".format(one["gpu"]) if one["gpu"] else ""
         state = ", ".join(filter(None, (one["state"], one["call"] and one["call"] + "()", one["waits"])))
         words = " ".join(one["program"])
@@ -724,7 +704,7 @@ def main() -> None:
         print("hpclaunch: stacks: " + "".join(each if each.isprintable() else "?" for each in line))
     sys.stdout.flush()
     short = {name: call[name] for name in ("finding", "kind", "remedy")}
-    short["suspects"] = call["suspects"][:_MOST_KEPT]
+    short["suspects"] = call["suspects"][: WORDS["most_kept"]]
     for name, document in ((VERDICT, short), (FILE, call)):
         path = os.path.join(folder, name)
         with open(path + ".new", "w") as file:

@@ -88,9 +88,7 @@ def _parts(name: str) -> List[str]:
     if "\0" in name:
         raise UnsafeMember(f"{shown(name)}: a name with a zero byte")
     if len(os.fsencode(name)) > _LONGEST_NAME or len(parts) > _DEEPEST:
-        raise UnsafeMember(
-            f"{shown(name)}: its name has more than {_LONGEST_NAME:,} bytes or {_DEEPEST} parts"
-        )
+        raise UnsafeMember(WORDS["long name"].format(shown(name), _LONGEST_NAME, _DEEPEST))
     return parts
 
 
@@ -224,9 +222,7 @@ class Unpacker:
             self._hard_links.append((member.name, other))
             self.found[member.name] = self.found[other]
         else:
-            raise UnsafeMember(
-                f"{shown(member.name)}: a hard link to {shown(member.target)}, which is not a file before it"
-            )
+            raise UnsafeMember(WORDS["hard link to none"].format(shown(member.name), shown(member.target)))
 
     def _new_link(self, name: str) -> None:
         if name in self._links or name in self.found:

@@ -40,24 +40,18 @@ from hpclaunch.remote.safe_unpack import BLOCK, write_all
 from hpclaunch.remote.stage_copy import POLL_S, Place, is_safe, own_folder, remove_path, unpack
 from hpclaunch.remote.stage_images import need_program, unsquash
 from hpclaunch.remote.stage_sources import Json, Source, StageError, exactly, look_at, send_source, sha256_of
+from hpclaunch.remote.words import WORDS
 
 REGISTER_S = 600.0
 """The longest that nodes may take to start, one after the other."""
 SILENCE_S = 600.0
 """The longest silence of a connection."""
 REPORT_S = 30.0
-ROOM_FACTOR = 1.05
-LOOKS_PER_S = 50.0
-"""Of all waiting nodes together at the folder that they share with the reader."""
-LONGEST_POLL_S = 20.0
 _ENDINGS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
 """Of the job: Slurm sends SIGTERM to a cancelled one; srun passes SIGUSR1 on, and kills on SIGTERM."""
-_EXPLANATION_S = 2.0
 _LATE_FILES_S = 10.0
 """After the end of a process its last file may take this long to arrive on a network file system."""
 _LENGTH = struct.Struct(">I")
-_SET_PIPE_SIZE = 1031
-"""F_SETPIPE_SZ of linux/fcntl.h, which Python has from 3.10 on."""
 
 
 class Ended(BaseException):
@@ -301,7 +295,7 @@ def _copy(plan: Json, index: int, listener: socket.socket, place: Place) -> Json
     senders = Senders(plan["nodes"], children(index, len(plan["nodes"])), plan["token"])
     read_end, write_end = os.pipe()
     with contextlib.suppress(OSError):  # a user may not have so much memory for pipes
-        fcntl.fcntl(write_end, _SET_PIPE_SIZE, BLOCK)
+        fcntl.fcntl(write_end, WORDS["set_pipe_size"], BLOCK)
     found: List[Any] = []
 
     def unpack_all() -> None:
@@ -369,21 +363,15 @@ def _check_room(source: Source, target: str, where: List[Json]) -> None:
     An archive that sbcast sends is there until it is unpacked. The bytes and files that an archive unpacks to
     are not known before it is read: at least the bytes that it has are needed.
     """
-    needed = int(source.size * ROOM_FACTOR)
+    needed = int(source.size * WORDS["room_factor"])
     if source.kind == "tar" and _sbcast():
         needed += source.size
     for node_ in where:
         name = node_["name"].rpartition(".")[0]
         if node_["free"] < needed:
-            raise StageError(
-                f"--stage {source.path}: it needs {needed:,} bytes in {os.path.dirname(target)}, "
-                f"and {name} has {node_['free']:,}"
-            )
+            raise StageError(WORDS["no room"].format(source, needed, os.path.dirname(target), name, node_))
         if node_["inodes"] is not None and node_["inodes"] < source.files:
-            raise StageError(
-                f"--stage {source.path}: it has {source.files:,} files, and {name} has inodes for "
-                f"{node_['inodes']:,}"
-            )
+            raise StageError(WORDS["no inodes"].format(source, name, node_))
 
 
 def _give_or_explain(
@@ -395,7 +383,7 @@ def _give_or_explain(
     except (StageError, OSError) as error:
         if "connection" not in str(error):
             raise
-        time.sleep(_EXPLANATION_S)
+        time.sleep(WORDS["explanation_s"])
         raise StageError(_causes(reports.errors()) or str(error)) from error
 
 
@@ -442,9 +430,7 @@ def _send(source: Source, senders: Senders) -> None:
     try:
         send_source(source, write)
         if source.sha256 and digest.hexdigest() != source.sha256:
-            raise StageError(
-                f"--stage {source.path}: its sha256 is {digest.hexdigest()}, not {source.sha256} as given"
-            )
+            raise StageError(WORDS["another sum"].format(source, digest.hexdigest()))
         senders.send(b"")
         senders.send(digest.hexdigest().encode())
     finally:
@@ -487,8 +473,8 @@ def _get(control: str, name: str) -> Optional[Json]:
 
 
 def poll_s(nodes: int, waited_s: float) -> float:
-    """How long one of ``nodes`` that wait pauses between two looks: together at most `LOOKS_PER_S`."""
-    return min(LONGEST_POLL_S, max(POLL_S, nodes / LOOKS_PER_S, waited_s / 50))
+    """How long one of ``nodes`` that wait pauses between two looks: together at most ``looks_per_s``."""
+    return float(min(WORDS["longest_poll_s"], max(POLL_S, nodes / WORDS["looks_per_s"], waited_s / 50)))
 
 
 def _wait_for_plan(run: Run, number: int) -> Json:

@@ -29,6 +29,7 @@ from hpclaunch.remote.archive_reader import DamagedArchive, members
 from hpclaunch.remote.safe_unpack import BLOCK, FOLDER, LinkOut, Unpacker, UnsafeMember
 from hpclaunch.remote.stage_images import mount, unmount
 from hpclaunch.remote.stage_sources import Json, StageError, folder_members, sha256_of, walk
+from hpclaunch.remote.words import WORDS
 
 POLL_S = 0.1
 LOCK_S = 600.0
@@ -60,17 +61,11 @@ def _need_safe(folder: str) -> None:
     trusted = (os.geteuid(), os.stat("/").st_uid)  # not 0, which a user namespace may show as another
     for found in (os.lstat(folder), os.stat(folder)):
         if found.st_uid not in trusted:
-            raise StageError(
-                f"{folder}: it belongs to {user_name(found.st_uid)}, who could exchange what is staged "
-                "there; name another DEST"
-            )
+            raise StageError(WORDS["folder of another"].format(folder, user_name(found.st_uid)))
     if not stat.S_ISDIR(found.st_mode):
         raise StageError(f"{folder}: not a folder")
     if found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX:
-        raise StageError(
-            f"{folder}: other users may write to it (mode {found.st_mode & 0o7777:o}) and so exchange "
-            "what is staged there; take that right away (chmod go-w), or name another DEST"
-        )
+        raise StageError(WORDS["folder for all"].format(folder, found.st_mode & 0o7777))
 
 
 def is_safe(folder: str) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, Dict, List, Tuple
 
 from hpclaunch.remote.safe_unpack import FILE, FOLDER, HARD_LINK, LINK, Member, leads_out, shown
 from hpclaunch.remote.stage_sources import Json, StageError, sha256_of, walk
+from hpclaunch.remote.words import WORDS
 
 _MOUNTERS = ("squashfuse_ll", "squashfuse")
 _UNMOUNTERS = (("fusermount3", "-u"), ("fusermount", "-u"), ("umount",))
@@ -21,10 +22,7 @@ def need_program(path: str, may_mount: bool) -> None:
     """StageError where this node can neither mount nor unpack an image."""
     if shutil.which("unsquashfs") is None and not (may_mount and _mounters()):
         missing = "neither squashfuse with /dev/fuse to mount it, nor" if may_mount else "no"
-        raise StageError(
-            f"--stage {path}: this node has {missing} unsquashfs to unpack it; to stage the file as it is, "
-            "end DEST in .sqsh"
-        )
+        raise StageError(WORDS["no unsquashfs"].format(path, missing))
 
 
 def _mounters() -> List[str]:
@@ -125,10 +123,7 @@ def _drop_bits(copy: str, found: List[Member]) -> int:
 def _need_links_inside(links: Dict[str, str]) -> None:
     for name, target in links.items():
         if leads_out(name, links):
-            raise StageError(
-                f"{shown(name)}: a link that leads out of the image, to {shown(target)}; "
-                "--stage-links keep makes such links"
-            )
+            raise StageError(WORDS["out of the image"].format(shown(name), shown(target)))
 
 
 def _content(copy: str, member: Member) -> Tuple[str, Any]:

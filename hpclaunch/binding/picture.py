@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from hpclaunch.amounts import counted
 from hpclaunch.binding.node_binding import Locality, NodeBinding, RankBinding
 from hpclaunch.cpuset import format_cpu_list
+from hpclaunch.package_data import package_constants
 from hpclaunch.text_table import printable
 from hpclaunch.topology.node_topology import Core, Gpu, Nic, NodeTopology
 
 _CELL_W, _CELL_H, _GAP = 40, 32, 6
 _CELLS_PER_ROW = 16
 _LINE = 18
-_TITLE = "CPU-GPU binding of one node"
+_PICTURE = package_constants("binding/picture.yaml", "words")
 
 
 @dataclass
@@ -151,7 +152,7 @@ def svg(topology: NodeTopology, binding: NodeBinding, name: str = "", captions: 
     panel_width = max(max(in_rows, default=0) + 2 * _GAP, 360)
     words = _rank_words(binding)
     rank_width = 40 + 8 * max(map(len, words), default=0)
-    legend_width = 4 * _GAP + sum(44 + 8 * len(word) for _, _, word in _LEGEND)
+    legend_width = 4 * _GAP + sum(44 + 8 * len(word) for _, _, word in _PICTURE.legend)
     panels_width = across * (panel_width + 2 * _GAP) + 2 * _GAP
     width = max(panels_width, legend_width, rank_width, 4 * _GAP + 11 * len(title))
     columns = max(1, min(4, width // rank_width))
@@ -170,7 +171,7 @@ def svg(topology: NodeTopology, binding: NodeBinding, name: str = "", captions: 
         devices=lambda panel: list(_devices(scene, panel)),
         core=lambda at: _core(scene, at),
         cpu=lambda at: topology.cores[at].cpus[0],
-        legend=_LEGEND,
+        legend=_PICTURE.legend,
         ranks=[(_colour(rank.local_rank), word) for rank, word in zip(binding.ranks, words, strict=True)],
         columns=columns,
         captions=notes,
@@ -202,9 +203,9 @@ def _panel_height(panel: _Panel) -> int:
 def _core(scene: _Scene, at: int) -> tuple[str, str, str, str]:
     """Return the state of a core, its colour, what is said about it, and the word for its ranks."""
     core, state, ranks = scene.topology.cores[at], scene.state(at), scene.core_ranks.get(at, [])
-    fill = _FILLS.get(state) or _colour(ranks[0])
+    fill = _PICTURE.fills.get(state) or _colour(ranks[0])
     tip = f"core {core.cpus[0]} (CPUs {format_cpu_list(core.cpus)})"
-    tip += f": rank {', '.join(map(str, ranks))}" if ranks else f": {_WORDS[state]}"
+    tip += f": rank {', '.join(map(str, ranks))}" if ranks else f": {_PICTURE.words[state]}"
     more = f"+{len(ranks) - 1}" if len(ranks) > 1 else "!" if state == "wrong" else ""
     return state, fill, tip, f"r{ranks[0]}{more}" if ranks else ""
 
@@ -214,20 +215,11 @@ def _devices(scene: _Scene, panel: _Panel) -> Iterator[tuple[str, str, bool]]:
     for gpu in panel.gpus:
         ranks, far = scene.gpu_ranks.get(gpu.index, []), gpu.index in scene.far
         word = f"GPU {gpu.index}" + (f" · r{format_cpu_list(ranks).replace(',', ',r')}" if ranks else "")
-        yield word + (" FAR" if far else ""), _colour(ranks[0]) if ranks else _FILLS["idle"], far
+        yield word + (" FAR" if far else ""), _colour(ranks[0]) if ranks else _PICTURE.fills["idle"], far
     for nic in panel.nics:
-        yield f"NIC {nic.name}", _FILLS["denied"], False
+        yield f"NIC {nic.name}", _PICTURE.fills["denied"], False
 
 
-_WORDS = {"reserved": "reserved", "denied": "not granted", "idle": "idle"}
-_FILLS = {"reserved": "url(#reserved)", "denied": "#dddddd", "idle": "#ffffff"}
-_LEGEND = (
-    ("", False, "rank r0 and its GPU"),
-    (_FILLS["reserved"], False, "reserved"),
-    (_FILLS["idle"], False, "idle"),
-    (_FILLS["denied"], False, "not granted"),
-    (_FILLS["idle"], True, "wrong: shared, reserved, or far from its GPU"),
-)
 _SIZE = {"cell_w": _CELL_W, "cell_h": _CELL_H, "gap": _GAP, "line": _LINE, "per_row": _CELLS_PER_ROW}
 
 
@@ -237,7 +229,7 @@ def _title(topology: NodeTopology, binding: NodeBinding, name: str) -> str:
     gpus = f"{len(topology.gpus)} x {models.pop()}" if len(models) == 1 else f"{len(topology.gpus)} GPUs"
     ranks = counted(len(binding.ranks), "rank")
     facts = [name, gpus if topology.gpus else "", ranks if binding.ranks else "no ranks"]
-    return f"{_TITLE}: {', '.join(filter(None, facts))}"
+    return f"{_PICTURE.title}: {', '.join(filter(None, facts))}"
 
 
 def _rank_words(binding: NodeBinding) -> list[str]:
@@ -253,9 +245,6 @@ def _colour(rank: int) -> str:
     from hpclaunch.pages.render_page import PALETTE
 
     return str(PALETTE["colours"][rank % len(PALETTE["colours"])])
-
-
-_SIGNS = {"reserved": "#", "denied": "x", "idle": ".", "wrong": "!"}
 
 
 def draw(topology: NodeTopology, binding: NodeBinding, width: int | None = None) -> str:
@@ -291,8 +280,8 @@ def _panel_heading(scene: _Scene, panel: _Panel) -> str:
 
 def _legend(scene: _Scene) -> str:
     used = {scene.state(at) for at in range(len(scene.topology.cores))}
-    words = {**_WORDS, "wrong": "used, but shared, reserved or not granted"}
-    signs = [f"{sign} {words[state]}" for state, sign in _SIGNS.items() if state in used]
+    words = {**_PICTURE.words, "wrong": "used, but shared, reserved or not granted"}
+    signs = [f"{sign} {words[state]}" for state, sign in _PICTURE.signs.items() if state in used]
     return ", ".join(["a number is the rank that has the core", *signs])
 
 
@@ -306,4 +295,4 @@ def _group_label(topology: NodeTopology, group: tuple[str, list[int]]) -> str:
 
 def _sign(scene: _Scene, at: int) -> str:
     state = scene.state(at)
-    return str(scene.core_ranks[at][0]) if state == "one" else _SIGNS[state]
+    return str(scene.core_ranks[at][0]) if state == "one" else _PICTURE.signs[state]

@@ -21,10 +21,6 @@ from hpclaunch.topology.node_topology import Core, NodeTopology
 _LIST_NAME = re.compile(r".*mask.*|.*map_?cpus?|.*cpu_?(bind|map).*|.*bind.*", re.IGNORECASE)
 _LIST_TEXT = re.compile(r"\s*(0x|mask_cpu:|map_cpu:)", re.IGNORECASE)
 _HAS_ENTRIES = re.compile(r"\d.*[,:]|0x")
-_CPUS_WITHOUT_SITE = 1024
-_ALIKE = 0.7
-_MOST_NAMES = 100
-"""Names that are compared with each other: a script has few, any other text may have many."""
 
 
 @dataclass(frozen=True)
@@ -89,11 +85,11 @@ def mismatches(script: Script) -> dict[str, tuple[Ref, Assignment]]:
     unused = unused_assignments(script.variables)
     in_lists, elsewhere = unset_in_lists(script), script.variables.sources_unknown
     found: dict[str, tuple[Ref, Assignment]] = {}
-    for ref in islice(script.unset_uses(longer_than=2), _MOST_NAMES):
+    for ref in islice(script.unset_uses(longer_than=2), TABLE["most_names"]):
         meant = (one for one in unused if ref.name in in_lists or not (one.exported or elsewhere))
         candidates = [one for one in meant if not _made_of(script, one, ref.name)]
         likest = max(candidates, key=lambda one: _likeness(ref.name, one.name), default=None)
-        if likest is not None and _likeness(ref.name, likest.name) >= _ALIKE:
+        if likest is not None and _likeness(ref.name, likest.name) >= TABLE["alike"]:
             found[ref.name] = (ref, likest)
     return found
 
@@ -111,7 +107,7 @@ def _made_of(script: Script, one: Assignment, name: str) -> bool:
 def unused_assignments(variables: Variables) -> list[Assignment]:
     """Return the last assignment of each variable that nothing uses."""
     last = [made[-1] for name, made in variables.assignments.items() if name not in variables.used]
-    return [one for one in last if one.value is not None and len(one.name) > 2][:_MOST_NAMES]
+    return [one for one in last if one.value is not None and len(one.name) > 2][: TABLE["most_names"]]
 
 
 def _likeness(one: str, other: str) -> float:
@@ -205,6 +201,6 @@ def judge_list(context: Context, entry: BindList) -> Judgement:
             named = [int(number) for number in re.findall(r"\b\d{1,6}\b", entry.text)]
         else:
             named = [4 * len(digits) for digits in re.findall(r"(?:0x)?([0-9a-fA-F]+)", entry.text)]
-        count = min(max(named, default=0) + 1, _CPUS_WITHOUT_SITE)
+        count = min(max(named, default=0) + 1, TABLE["cpus_without_site"])
         topology = NodeTopology(cores=tuple(Core(cpus=(cpu,)) for cpu in range(count)))
     return judge(topology, entry.kind, entry.text, tasks=entry.ranks)

@@ -16,7 +16,6 @@ LAUNCHERS = name_set(TABLE["launchers"])
 _SRUN = launcher_options.LAUNCHER_OPTIONS["srun"]
 SRUN_OPTIONS = sorted({*_SRUN.valued, *_SRUN.sizes, *_SRUN.about, *name_set(TABLE["srun_flags"])})
 _CONTAINERS = frozenset({"podman", *RUNTIMES})
-_SHORTEST_LIST = 4
 STOPS = re.compile(TABLE["stops"])
 """Commands that stop or show what runs, and start nothing."""
 
@@ -157,7 +156,7 @@ def _line_of_piece(piece: str, word: Word, variables: Variables | None) -> int:
     """Return the line on which an option in a variable has its value; that of a list may be another one."""
     via = variables.expand(word).via if variables else ()
     texts = [(one, (one.value.text if one.value else None) or "") for one in via[1:]]
-    made = [one for one, text in texts if len(text) >= _SHORTEST_LIST and text in piece] or via[:1]
+    made = [one for one, text in texts if len(text) >= TABLE["shortest_list"] and text in piece] or via[:1]
     return made[0].line if made else word.line
 
 

@@ -27,12 +27,8 @@ from hpclaunch.site.load_profile import load_all, load_site
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import no_submission
 
-_SHARES = 4
-"""Parts of the work for each process: scripts differ in length."""
 _OF_THE_SHELL = {"shell-syntax", "test-bracket-joined", "continuation-missing", *TABLE["refused_commands"]}
 """Rules about what shellcheck reads, too."""
-_HEAD = 65536
-"""Bytes in which the first directive stands."""
 _OTHERS = "OAR|PJM|MSUB"
 _SENTINELS = "|".join([*(re.escape(one.sentinel) for one in DIRECTIVE_READERS), _OTHERS])
 _DIRECTIVE = re.compile(rf"^\s*#\s?({_SENTINELS})[ \t]*-", re.MULTILINE)
@@ -99,7 +95,7 @@ def lint_files(tasks: Sequence[LintTask], processes: int) -> Iterator[Linted]:
         yield from map(_lint_one, tasks, sites)
         return
     with ProcessPoolExecutor(processes) as pool:
-        size = -(-len(tasks) // (processes * _SHARES))
+        size = -(-len(tasks) // (processes * TABLE["shares"]))
         yield from pool.map(_lint_one, tasks, sites, chunksize=size)
 
 
@@ -184,7 +180,7 @@ def _is_batch_script(path: Path) -> bool:
     """Tell whether a file has directives; a file that cannot be read has none."""
     try:
         with path.open("rb") as file:
-            head = file.read(_HEAD)
+            head = file.read(TABLE["head_bytes"])
     except OSError:
         return False
     return b"\0" not in head and _DIRECTIVE.search(head.decode("utf-8", errors="replace")) is not None

@@ -19,13 +19,6 @@ from hpclaunch.shell.arithmetic import bounds
 from hpclaunch.shell.shell_reader import DECLARING
 from hpclaunch.shell.shell_syntax import Assignment, Block, Command, Part, Path, Shell, Word, variable_name
 
-MAX_CHARS = 20_000
-"""Longest value that is computed; the bind list of a node is much shorter."""
-
-MOST_VALUES = 8
-"""Values of a word that are told apart; one with more is not known."""
-_DEPTH = 30
-_MOST_NESTED = 40
 _SCHEDULER = re.compile("|".join(TABLE["by_schedulers"]))
 _ENVIRONMENT = re.compile("|".join(TABLE["of_environments"]))
 _Text = TypeVar("_Text")
@@ -52,7 +45,7 @@ class Expansion:
         known = self.text is not None and more.text is not None
         text = f"{self.text}{more.text}" if known else None
         shown = self.in_words + more.in_words
-        if len(shown) > MAX_CHARS:
+        if len(shown) > TABLE["max_chars"]:
             text, shown = None, "?"
         unset = (*self.unset, *(name for name in more.unset if name not in self.unset))
         return Expansion(text, unset, tuple(dict.fromkeys((*self.via, *more.via))), shown)
@@ -125,7 +118,7 @@ class Variables:
     def _path_at(self, offset: int) -> Path:
         """Return the blocks around a place."""
         at = bisect_right(self._starts, offset) - 1
-        for command in reversed(self.commands[max(0, at - _MOST_NESTED) : at + 1] if offset >= 0 else ()):
+        for command in reversed(self.commands[max(0, at - TABLE["nested"]) : at + 1] if offset >= 0 else ()):
             if command.end > offset:
                 return command.path
         return ()
@@ -142,7 +135,7 @@ class Variables:
         found: tuple[Expansion, ...] = (Expansion(""),)
         for part in parts:
             pieces = self._part(part, offset, path, meant)
-            if len(found) * len(pieces) > MOST_VALUES:
+            if len(found) * len(pieces) > TABLE["most_values"]:
                 pieces = (Expansion(None, shown=_shown(part)),)
             found = tuple(one.joined(piece) for one in found for piece in pieces)
         return found
@@ -184,7 +177,7 @@ class Variables:
 
     def _assigned_word(self, one: Assignment) -> Word | None:
         """Return the word that an assignment sets a variable to; None: it is not known, or without an end."""
-        endless = one in self._open or len(self._open) > _DEPTH or _grows(one)
+        endless = one in self._open or len(self._open) > TABLE["depth"] or _grows(one)
         return None if endless else one.value or (one.items[0] if one.items else None)
 
     def _substituted(
@@ -209,7 +202,7 @@ class Variables:
         """Return the texts that a part of a word gives; None: one word ends there."""
         if part.kind == "text":
             return [part.text]
-        if part.operator in ("[@]", "[*]") and depth < _DEPTH:
+        if part.operator in ("[@]", "[*]") and depth < TABLE["depth"]:
             items = self._items(part, offset, path, depth)
             pieces = [piece for item in items for piece in (None, *([item] if part.quoted else _split(item)))]
             return pieces[1:]
@@ -224,7 +217,7 @@ class Variables:
             if one is None or one.items is None or _grows(one):
                 cases.append([_shown(part)])
                 continue
-            adds = one.append and depth < _DEPTH
+            adds = one.append and depth < TABLE["depth"]
             before = self._items(part, one.offset, one.path, depth + 1) if adds else []
             own = [
                 each for word in one.items for each in self._fields(word, one.read_at, one.path, depth + 1)

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from hpclaunch.lint.batch_script import Script
-from hpclaunch.lint.shell_variables import MAX_CHARS
+from hpclaunch.lint.known_variables import TABLE
 from hpclaunch.package_data import package_table
 from hpclaunch.scheduler.directive_reader import DirectiveReader, Fact
 from hpclaunch.shell.arithmetic import bounds
@@ -463,7 +463,7 @@ def _in_one(pieces: Iterable[Value]) -> Value:
         named = _joined(named, name if name is not None else f"${{{UNREADABLE}}}")
         more = piece.missing if name is not None else (UNREADABLE,)
         missing += [each for each in more if each not in missing]
-        if max(len(plain or ""), len(shell or "")) > MAX_CHARS:
+        if max(len(plain or ""), len(shell or "")) > TABLE["max_chars"]:
             return Value(None, None)
     splits, of_job = (any(getattr(piece, name) for piece in pieces) for name in ("splits", "of_job"))
     return Value(plain, shell, tuple(missing), seen, named, splits=splits, of_job=of_job)

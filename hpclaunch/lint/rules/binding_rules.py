@@ -32,9 +32,6 @@ from hpclaunch.shell.launcher_options import LIST_OPTIONS
 from hpclaunch.shell.shell_syntax import Assignment, Word
 
 _BLANK = r"[ \t\r\n]+"
-_ONE_WORD = "remove the spaces, so that the list is one word"
-_BY_LOCAL_RANK = r"^[\"'\\]*\$\{?(SLURM_LOCALID|\w*LOCAL_RANK(ID)?)\b"
-_BINDER = {"map": "map_cpu", "mask": "the mask"}
 
 
 @rule("mask-undefined-variable")
@@ -100,7 +97,7 @@ def _blanks_in_option(launch: Launch) -> Iterator[Violation]:
         whole = "".join(word.visible for word in words)
         read = f"{launch.name} reads {words[0].visible!r} of {whole!r}"
         message = f"the bind list is broken by spaces: {read}"
-        yield Violation(option.line, message, _ONE_WORD, edits=edits)
+        yield Violation(option.line, message, TABLE["one_word"], edits=edits)
     elif re.search(_BLANK, option.value.visible):
         yield _inside_quotes(option.line, option.value)
 
@@ -113,7 +110,7 @@ def _inside_quotes(line: int, word: Word) -> Violation:
     kinds = {part.kind for part in word.parts}
     plain = word.start >= 0 and "\\" not in word.raw and kinds <= {"text", "variable"}
     edits = (Edit(word.start, word.end, re.sub(_BLANK, "", word.raw)),) if plain else ()
-    return Violation(line, f"the bind list {word.visible!r} has spaces in it", _ONE_WORD, edits=edits)
+    return Violation(line, f"the bind list {word.visible!r} has spaces in it", TABLE["one_word"], edits=edits)
 
 
 def _unquoted_assignments(script: Script) -> Iterator[Violation]:
@@ -128,7 +125,7 @@ def _unquoted_assignments(script: Script) -> Iterator[Violation]:
             edit = Edit(value.start, command.words[-1].end, value.raw + _raw(command.words))
             shown = command.words[0].visible
             message = f"the bind list in {one.name} is broken by spaces: the shell runs {shown!r}"
-            yield Violation(one.line, message, _ONE_WORD, edits=(edit,))
+            yield Violation(one.line, message, TABLE["one_word"], edits=(edit,))
 
 
 def _judged(problem: str, context: Context) -> Iterator[Violation]:
@@ -201,7 +198,7 @@ def _gpus_chosen(context: Context, entry: BindList) -> bool:
         return True  # some of a node's GPUs: it is not known which ones
     chosen = re.findall(r"(?:VISIBLE_DEVICES|ZE_AFFINITY_MASK)=(.*)", script.text)
     if chosen:  # GPU N for local rank N is the order that the list is judged by
-        return not all(re.search(_BY_LOCAL_RANK, value) for value in chosen)
+        return not all(re.search(TABLE["by_local_rank"], value) for value in chosen)
     by_numa = judge(context.node_topology, entry.kind, entry.text, tasks=entry.ranks, order="numa")
     far = any(one.problem == "wrong-gpu" for one in by_numa.findings)
     return not far and any(map(_starts_wrapper, script.launches))
@@ -234,7 +231,7 @@ def cpus_per_task_differs(context: Context) -> Iterator[Violation]:
             got = "one CPU" if smallest == 1 else f"{smallest} CPUs"
             wants = f"--cpus-per-task={given.value} requests {given.value}"
             elsewhere = f" (line {given.line})" if given.line != entry.line else ""
-            message = f"{_BINDER[entry.kind]} binds each rank to {got}, though {wants}{elsewhere}"
+            message = f"{TABLE['binder'][entry.kind]} binds each rank to {got}, though {wants}{elsewhere}"
             yield Violation(entry.line, message)
 
 

@@ -15,10 +15,6 @@ from hpclaunch.shell.arithmetic import MAX_VALUE, Bounds, bounds
 from hpclaunch.shell.shell_syntax import Command, Part, variable_name
 
 _MOST_PORT = 65535
-_FEWEST_GPUS = 4
-"""The GPUs of a usual node; a job with fewer leaves some to other jobs."""
-_PORTS = {"master-port": r"(\d{2,5})", "rdzv-endpoint": r".*:(\d{2,5})"}
-"""Option of torchrun -> the form of a value with a port."""
 
 
 @rule("export-comma-value")
@@ -125,7 +121,7 @@ def master_port_too_high(context: Context) -> Iterator[Violation]:
 
 @rule("master-port-fixed")
 def master_port_fixed(context: Context) -> Iterator[Violation]:
-    alone = context.owns_node or not 0 < (context.requested.gpus_of_node or 0) < _FEWEST_GPUS
+    alone = context.owns_node or not 0 < (context.requested.gpus_of_node or 0) < TABLE["fewest_gpus"]
     usual = TABLE["default_ports"] if not has_several_jobs(context.script) else range(_MOST_PORT)
     seen: set[int] = set()
     for line, name, port, high in _ports(context.script):
@@ -183,7 +179,7 @@ def _ports_of_launch(script: Script, launch: Launch) -> Iterator[tuple[str, str]
     """Yield option and number of each port that torchrun, deepspeed, accelerate or a program gets."""
     run = torch_run(script, launch)
     options = run.options if run else {}
-    for name, form in _PORTS.items():
+    for name, form in TABLE["port_options"].items():
         if (match := re.fullmatch(form, options.get(name, ""))) and int(match[1]):
             yield name, match[1]
     if options.get("rdzv-backend") == "c10d" and re.search(TABLE["without_port"], script.text):

@@ -20,8 +20,6 @@ from hpclaunch.shell.shell_syntax import Assignment, Command, Word
 _SET_LETTERS: dict[str, str] = TABLE["set_letters"]
 _SET_NAMES = [*_SET_LETTERS, *TABLE["set_names"].split()]
 _SET_VALID = set("abefhkmnoprtuvxBCEHPT")
-_MOST_READ = 300
-"""Characters of a command that are read; what is cut off ends in no form."""
 _COUNTED, _UNSURE, _GOES_ON = (re.compile(TABLE["counters"][part]) for part in ("forms", "before", "behind"))
 _FORMS = {name: re.compile(form) for name, form in TABLE["forms_of_flow"].items()}
 _NO = ("False", "false", "0", "no")
@@ -262,7 +260,7 @@ def _refused(tables: dict[bool, _Forms], context: Context) -> Iterator[Violation
         whole = re.sub(r"[ \t]+\\\n[ \t]*|\\\n[ \t]+", " ", script.text[command.start : command.end][:900])
         whole = whole.replace("\\\n", "")
         shown, (whole, line) = whole[:60], _with_answers(script, command, whole)
-        text = whole if len(whole) < _MOST_READ else f"{whole[:_MOST_READ]}\0"
+        text = whole if len(whole) < TABLE["most_read"] else f"{whole[: TABLE['most_read']]}\0"
         if command.name not in own and (found := forms.match(_FORMS["descriptor"].sub("", text))):
             row = rows[int(str(found.lastgroup)[1:])]
             if _holds(row, context, command) and _stands(row, script, command):

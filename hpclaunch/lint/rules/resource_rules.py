@@ -26,11 +26,6 @@ _NOT_JUDGED = re.compile(rf"(?i)(unlimited|infinite|-1)$|.*(\$|{JOINED.pattern})
 """No limit, a variable, or a sign that is reported."""
 # A short one is too similar to the first word of many comments.
 _LONG_SENTINELS = [reader.sentinel for reader in DIRECTIVE_READERS if len(reader.sentinel) > 4]
-_SHORTEST_S = 60
-"""A shorter time was meant in another unit: ``00:30`` are 30 seconds."""
-_AS_EVERYWHERE = 2
-"""Parts of a path such as ``/home``: any machine has it."""
-_UNITS = {"K": 1, "M": 1 << 10, "G": 1 << 20, "T": 1 << 30}
 
 
 @rule("gpus-conflict")
@@ -239,7 +234,7 @@ def walltime_unreadable(context: Context) -> Iterator[Violation]:
             yield Violation(found.line, f"{found.text}: not a time that {found.reader.kind} reads")
     elif not walltime.value and found.reader.refuses_zero_walltime:
         yield Violation(found.line, f"{found.text}: the walltime must be longer than {format_walltime(0)}")
-    elif 0 < walltime.value < _SHORTEST_S:
+    elif 0 < walltime.value < TABLE["shortest_s"]:
         yield Violation(found.line, f"{found.text}: these are {walltime.value} seconds", severity="note")
 
 
@@ -256,12 +251,10 @@ def queue_unknown(context: Context) -> Iterator[Violation]:
 
 def _unknown_queues(context: Context, profile: SiteProfile) -> Iterator[tuple[str, int]]:
     """Yield name and line of each queue that the profile does not know and that not every Slurm has."""
-    default = {
-        one.line for one in context.directives if one.role == "qos" and one.value == TABLE["default_qos"]
-    }
+    default = {one.line for one in context.directives if one.role == "qos" and one.value == TABLE["qos"]}
     for names, line, queue in context.queues:
         for name in names.split(",") if queue is None else ():
-            if name not in profile.queues and not (name == TABLE["default_qos"] and line in default):
+            if name not in profile.queues and not (name == TABLE["qos"] and line in default):
                 yield name, line
 
 
@@ -502,7 +495,7 @@ def _exists(context: Context, folder: str) -> bool:
         return True
     if folder.startswith("/"):
         above = PurePath(folder).parent  # one like /home, which every machine has, says nothing
-        known = len(above.parts) > _AS_EVERYWHERE and context.files.find(str(above)) is not None
+        known = len(above.parts) > TABLE["as_everywhere"] and context.files.find(str(above)) is not None
         return not known or context.files.find(folder) is not None
     return context.script.directive("folder") is not None or context.files.find(folder) is not None
 
@@ -566,7 +559,7 @@ def _is_for(context: Context, node: Node) -> bool:
 def _size(text: str) -> float:
     """Return memory in KiB, in megabytes where it has no unit, as Slurm reads it; 0: no number."""
     size = re.fullmatch(r"(?i)(\d+(?:\.\d+)?)([KMGT]?)B?", text)
-    return float(size[1]) * _UNITS[size[2].upper() or "M"] if size else 0
+    return float(size[1]) * TABLE["memory_units"][size[2].upper() or "M"] if size else 0
 
 
 @rule("memory-limit-below-request")

@@ -22,13 +22,8 @@ _STARTS_ITSELF = re.compile(rf"(?i)(?<![a-z])({'|'.join(TABLE['starts_ranks'].sp
 _ENDING = name_set(TABLE["ends"])
 _LIMITS, _OWN_SLOTS = (TABLE[name].split() for name in ("limits", "own_slots"))
 _FORMS = {name: re.compile(form) for name, form in TABLE["forms_of_steps"].items()}
-_STEP_TASKS = ("ntasks", "n", "het-group", "pack-group", "ntasks-per-gpu", "gpus-per-task")
 _ONE_THREAD = re.compile(rf"(\S*/)?({TABLE['one_thread']})( |$)")
 _NO_PROGRAM = re.compile("|".join(TABLE["starts_none"]))
-_MOST_RANKS = 16
-"""More ranks per node are a program for CPUs, where the script does not request the GPUs itself."""
-MORE_THAN_ONE_NODE = 17
-"""Tasks that are perhaps on several nodes: few have fewer than 16 cores."""
 _COMMAND = re.compile("|".join(TABLE["of_a_command"]))
 
 
@@ -61,7 +56,7 @@ def _takes_all(context: Context, launch: Launch) -> bool:
 
 def _if_cores(context: Context, launch: Launch) -> Severity | None:
     """Return a note where the tasks may be the cores of one process, but not those of Lightning."""
-    several = (context.requested.node_count or 1) > 1 or may_spread(context, MORE_THAN_ONE_NODE)
+    several = (context.requested.node_count or 1) > 1 or may_spread(context, TABLE["more_than_one_node"])
     named = "lightning" in " ".join(program_words(context.script, launch)).lower()
     ranks = context.requested.all_tasks == context.requested.gpus_of_node
     return None if several or named or ranks else "note"
@@ -330,7 +325,7 @@ def step_takes_all_tasks(context: Context) -> Iterator[Violation]:
 def _takes_tasks(launch: Launch) -> bool:
     """Tell whether srun starts a program with the tasks of the job, and not only something that prepares."""
     prepares = launch.trivial or any(word.visible in PREPARES for word in launch.program[:1])
-    return launch.launcher == "srun" and not prepares and launch.option(*_STEP_TASKS) is None
+    return launch.launcher == "srun" and not prepares and launch.option(*TABLE["step_tasks"]) is None
 
 
 def _nodes_of_step(context: Context, launch: Launch) -> int | None:
@@ -400,7 +395,7 @@ def ranks_share_gpus(context: Context) -> Iterator[Violation]:
     gpus = context.requested.gpus_of_node or context.gpus_of_whole_node
     if not gpus or context.requested.gpus_per_task or re.search(TABLE["gpu_by_rank"], script.text):
         return
-    most = inf if context.requested.gpus_of_node else _MOST_RANKS
+    most = inf if context.requested.gpus_of_node else TABLE["most_ranks"]
     for launch in filter(partial(_starts_python, script), _real(script)):
         ranks = launch_ranks_per_node(context, launch)
         if ranks and gpus < ranks <= most:

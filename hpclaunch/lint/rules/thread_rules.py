@@ -11,7 +11,7 @@ from hpclaunch.lint.launch_lines import python_files
 from hpclaunch.lint.lint_rule import Context, Severity, Violation, rule
 from hpclaunch.lint.program_words import runs
 from hpclaunch.lint.rules.binding_rules import cpus_of_job
-from hpclaunch.lint.rules.step_rules import MORE_THAN_ONE_NODE, may_launch, may_spread
+from hpclaunch.lint.rules.step_rules import may_launch, may_spread
 from hpclaunch.shell.shell_syntax import Command
 
 _OPTIONS = {name: form for form, names in TABLE["thread_options"].items() for name in names.split()}
@@ -63,7 +63,7 @@ def tasks_for_threads(context: Context) -> Iterator[Violation]:
             yield Violation(command.line, f"{name} is one process, on the first of {nodes} nodes", write)
         elif tasks > 1 and may_spread(context):
             where = f"{name} is one process on one node, the {tasks} tasks may be on several nodes"
-            severity: Severity | None = None if may_spread(context, MORE_THAN_ONE_NODE) else "note"
+            severity: Severity | None = None if may_spread(context, TABLE["more_than_one_node"]) else "note"
             yield Violation(command.line, where, write, severity)
 
 

@@ -16,14 +16,9 @@ from hpclaunch.scheduler.directive_readers import READERS, reader_by_variables
 from hpclaunch.shell.shell_reader import DECLARING
 from hpclaunch.shell.shell_syntax import Assignment, Command, Ref, Word
 
-_MOST = 12
-"""Variables that are named in one script; a usual script has fewer."""
 _FORMS = {name: re.compile(form) for name, form in TABLE["forms_of_variables"].items()}
-_NOT_OF_SCHEDULERS = r"^(?!SLURM_|PBS_|LSB_|SGE_|NSLOT$)|_HET_GROUP|PACK|SPANK"
-_BACKSLASH_KEPT = "in quotes this backslash is a character: the program gets it as an argument"
 _SPLITS_NOTHING = {*DECLARING, "echo", "printf", "[[", "case"}
 _READS_TEXTS = name_set(TABLE["reads_texts"])
-_DEVICES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")
 
 
 @rule("variable-undefined")
@@ -38,7 +33,7 @@ def variable_undefined(context: Context) -> Iterator[Violation]:
     found = [*dict.fromkeys([*found, *_other_sites_uses(context)])]
     if _any_may_be_set(script):  # but for the name of ``$A_``
         found = [ref for ref in found if ref.name.endswith("_") and _without_braces(script, ref)]
-    for ref in found[:_MOST]:
+    for ref in found[: TABLE["most_named"]]:
         remedy = _without_braces(script, ref)
         yield Violation(ref.line, _unset_message(context, ref.name), remedy, _if_sure(script, ref))
 
@@ -110,7 +105,7 @@ def scheduler_variable_misspelt(context: Context) -> Iterator[Violation]:
     made = SET_BY_SCHEDULERS | script.variables.assignments.keys() | script.variables.provided
     for ref in script.shell.refs:
         name = ref.name
-        if ref.guarded or name in made or re.search(_NOT_OF_SCHEDULERS, name):
+        if ref.guarded or name in made or re.search(TABLE["not_of_schedulers"], name):
             continue
         near = get_close_matches(name, SET_BY_SCHEDULERS, n=1, cutoff=0.9)
         if right := TABLE["scheduler_slips"].get(name, *near):
@@ -225,7 +220,7 @@ def _lists_of_gpus(context: Context) -> Iterator[tuple[Assignment, str]]:
     """Yield the numbers of GPUs that a script sets in a job that requests some, with the assignments."""
     requested = context.requested
     asks = requested.gpus or requested.gpus_per_node or requested.gpus_per_task
-    for one, text in context.script.variables.values_of(*_DEVICES) if asks else ():
+    for one, text in context.script.variables.values_of(*TABLE["gpu_variables"]) if asks else ():
         numbers = text.split(",") if _FORMS["list"].fullmatch(text) else []
         if numbers and not _in_another_order(context, text, sorted(map(int, numbers))):
             yield one, text
@@ -359,7 +354,7 @@ def continuation_blank(context: Context) -> Iterator[Violation]:
         edits = (Edit(match.start(), match.end(), ""),)
         text = _in_value(script, match.start())
         if text and _gives_backslash(script):
-            yield Violation(line, _BACKSLASH_KEPT, severity="warning", edits=edits)
+            yield Violation(line, TABLE["backslash_kept"], severity="warning", edits=edits)
         elif text or line in script.text_lines or re.match(r"\s*#", script.text[begins:]):
             continue
         elif script.text[match.end()] == "#":

@@ -70,7 +70,7 @@ def verify_attached(job: str, site: str | None, *, summary: bool) -> bool:
     """Look into a running job and print the verdict; return whether it is good."""
     from hpclaunch.host.this_machine import LocalHost
     from hpclaunch.observe.attached_nodes import read_nodes_of
-    from hpclaunch.observe.attached_ranks import judge_attached
+    from hpclaunch.observe.attached_ranks import MANY_THREADS, judge_attached
     from hpclaunch.site.profile_node import site_topology
     from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 
@@ -89,7 +89,7 @@ def verify_attached(job: str, site: str | None, *, summary: bool) -> bool:
             echo_text(f"  {printable(remedy)}")
         for rule in found.rules:
             echo_text(f"  rule {rule}: hpclaunch docs reference/lint, or hpclaunch lint --rules")
-        if found.right and not found.ok:
+        if found.right and any(one.wrong and one.verdict != MANY_THREADS for one in found.ranks):
             echo_text(f"right would be: {found.right}")
         if found.note:
             echo_text(f"note: {found.note}")
@@ -122,7 +122,7 @@ def _print_ranks(found: AttachDocument) -> None:
     steps = dict.fromkeys(one.step for one in found.details)
     for step in steps:
         if len(steps) > 1:
-            click.echo(f"step {step}:")
+            click.echo(f"{step}:" if step.startswith("launch") else f"step {step}:")
         pairs = zip(found.ranks, found.details, strict=True)
         ranks = [(report, details) for report, details in pairs if details.step == step]
         click.echo(table((report for report, _ in ranks), terminal_width(), looked_again=False))

@@ -125,7 +125,7 @@ def _by_ssh(host: Host, name: str, program: str, attach: Attach, job: RunningJob
 def _read(answer: CommandResult, job: RunningJob) -> tuple[AttachedNode, ...]:
     nodes = tuple(parse_nodes(answer.stdout))
     if not nodes:
-        raise no_answer(answer, f"job {job.id}")
+        raise no_answer(answer, f"job {job.id} ({job.node_list or listed(job.nodes)})")
     return nodes
 
 

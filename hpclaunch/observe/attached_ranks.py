@@ -292,7 +292,7 @@ class Rank(NamedTuple):
     def working(self) -> list[Process]:
         """Its processes without the shells that only wait for one of them."""
         parents = {one.parent for one in self.processes}
-        shells = [one for one in self.processes if one.pid in parents and SHELLS.fullmatch(name_of(one))]
+        shells = [one for one in self.processes if one.pid in parents and SHELLS.fullmatch(_name(one))]
         return [one for one in self.processes if one not in shells]
 
     def __str__(self) -> str:
@@ -332,7 +332,7 @@ def _within(process: Process) -> tuple[str, ...]:
 
 def _kind(process: Process) -> list[int]:
     """Return the number in `RANKS_OF` of the surest kind of rank that a process is, if it is one."""
-    if HELPERS.fullmatch(name_of(process)) or _step(process) in _WORDS.no_steps:
+    if HELPERS.fullmatch(_name(process)) or _step(process) in _WORDS.no_steps:
         return []
     variables = process.variables
     kinds = [n for n, (needed, rank, *_) in enumerate(RANKS_OF) if {needed, rank} <= variables.keys()]
@@ -409,7 +409,7 @@ def _beside(nodes: Sequence[AttachedNode], ranks: Sequence[Rank]) -> str:
 
 def _words(host: str, process: Process) -> str:
     """Return a program in words; empty for a launcher, a shell, or one in a step of Slurm's own."""
-    name = name_of(process)
+    name = _name(process)
     if HELPERS.fullmatch(name) or SHELLS.fullmatch(name) or _step(process) in _WORDS.no_steps:
         return ""
     return f"{name} (pid {process.pid} of {host}, CPUs {process.cpus})"
@@ -418,14 +418,13 @@ def _words(host: str, process: Process) -> str:
 def _one_rank(nodes: Sequence[AttachedNode]) -> list[Rank]:
     """Return a job without a launcher as one rank, with all of its processes."""
     for node in nodes:
-        processes = [one for one in node.processes if not HELPERS.fullmatch(name_of(one))]
+        processes = [one for one in node.processes if not HELPERS.fullmatch(_name(one))]
         if processes:
             return [Rank(node, "", 0, 0, 1, processes)]
     return []
 
 
-def name_of(process: Process) -> str:
-    """Return the name of a process's program."""
+def _name(process: Process) -> str:
     return process.program[0].rpartition("/")[2] if process.program else ""
 
 
@@ -689,7 +688,9 @@ def _finding(reports: dict[tuple[str, int], RankReport], ranks: list[Rank]) -> t
     words = _verdict([(one, reports[one.step, one.rank]) for one in ranks], " that were seen" * missing)
     kind = "launches" if any("launch" in step for step in steps) else "steps"
     words += f" ({len(steps)} {kind}: {', '.join(steps)})" * (len(steps) > 1)
-    return words + f"; {len(reports)} of {size} ranks were seen" * missing, not missing
+    absent = sorted({*range(size * (len(steps) == 1))} - {one.rank for one in ranks})
+    named = f", not {listed([*map(str, absent)])}" * bool(absent)
+    return words + f"; {len(reports)} of {size} ranks were seen{named}" * missing, not missing
 
 
 def _verdict(judged: list[tuple[Rank, RankReport]], seen: str) -> str:

@@ -130,6 +130,24 @@ def test_a_job_that_does_not_run_is_said_so(jobs: Jobs) -> None:
     jobs.cluster.run("scancel", waiting)
 
 
+def test_variables_of_the_callers_own_job_are_no_options_of_the_look(
+    jobs: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inputs = {"NTASKS_PER_GPU": "1", "EXPORT_ENV": "NONE", "HOSTFILE": "/none", "STDOUTMODE": "/none/out"}
+    for name, value in {**inputs, "GPUS": "3", "CONSTRAINT": "none", "DISTRIBUTION": "arbitrary"}.items():
+        monkeypatch.setenv(f"SLURM_{name}", value)
+    assert "all 4 ranks have a right binding" in jobs.verify("--attach", jobs.ids["right"], code=0)
+
+
+def test_a_suspended_job_is_said_so(jobs: Jobs, spinning: str) -> None:
+    assert jobs.cluster.run("scontrol", "suspend", spinning).returncode == 0
+    try:
+        said = jobs.verify("--attach", spinning, code=3)
+    finally:
+        jobs.cluster.run("scontrol", "resume", spinning)
+    assert f"job {spinning} is SUSPENDED" in said
+
+
 def subprocess_error(jobs: Jobs, job: str) -> str:
     line = [sys.executable, "-m", "hpclaunch", "verify", "--site", "generic-slurm", "--attach", job]
     answer = subprocess.run(line, env=jobs.cluster.environment(), capture_output=True, text=True)
@@ -217,6 +235,7 @@ def test_threads_that_run_on_one_core_are_too_many_and_those_that_sleep_are_not(
     assert "1 of 2 ranks have a wrong binding: rank 0 (more-threads-than-cpus)" in text
     assert "rank 0: 7 threads that run, at two looks 0.2 s apart, on 1 CPUs" in text
     assert "rule threads-over-cpus: " in text
+    assert "right would be" not in text, "its cores are right"
 
 
 @pytest.fixture
@@ -232,7 +251,7 @@ def two_steps(jobs: Jobs) -> Iterator[str]:
 def test_steps_that_run_at_once_are_all_named_and_one_can_be_chosen(jobs: Jobs, two_steps: str) -> None:
     text = jobs.verify("--attach", two_steps, code=1)
     assert "step 0:" in text
-    assert "rank 0 of step 1 (gpu-shared)" in text
+    assert "rank 1 (gpu-shared), 0 of step 1 (gpu-shared)" in text
     assert "rank 0 of step 1 shares GPU 1 and CPUs 0 of " in text
     chosen = document(jobs.verify("--attach", f"{two_steps}.0", "--json", code=0))
     assert [one["step"] for one in chosen["details"]] == ["0", "0"]

@@ -14,7 +14,7 @@ import msgspec
 from hpclaunch.amounts import listed
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
-from hpclaunch.package_data import text_beside
+from hpclaunch.package_data import package_table, text_beside
 from hpclaunch.scheduler import scheduler_interface
 from hpclaunch.scheduler.job_header import Line, Resources
 from hpclaunch.scheduler.launcher import LINES, Launch, Launcher, Mpiexec
@@ -236,11 +236,11 @@ def _attach_parse(job: str, answer: CommandResult) -> scheduler_interface.Runnin
     if answer.exit_code != 0:
         raise scheduler_interface.unknown_job("squeue", job, answer, "it shows jobs until they have ended")
     rows = [line.strip().split("|") for line in answer.stdout.splitlines() if line.count("|") == 5]
-    running = [row for row in rows if row[1] in ("RUNNING", "SUSPENDED")]
+    running = [row for row in rows if row[1] == "RUNNING"]
     if not rows:
         raise BadInputError(f"job {job} is not in the queue: it has ended", "name one that runs: squeue --me")
     if not running:
-        raise BadInputError(f"job {job} is {rows[0][1]} ({rows[0][3]}), so it has no ranks", "wait for it")
+        raise BadInputError(f"job {job} is {rows[0][1]} ({rows[0][3]}), so no rank runs", "wait for it")
     components = [row for row in rows if "+" in row[4]]
     if len(running) > 1 and not components:
         raise BadInputError(f"job {job} is an array, of which several run", "name one of them: ID_INDEX")
@@ -259,7 +259,11 @@ def _attach_step(job: scheduler_interface.RunningJob, group: tuple[str, ...], co
     """Start a step that takes nothing from the job's own steps, is not bound, and not an MPI program."""
     sizes = (f"--nodes={count}", f"--ntasks={count}", "--ntasks-per-node=1", f"--job-name={LOOK}")
     sharing = ("--overlap", "--cpu-bind=none", "--mem-bind=none", "--mpi=none", "--kill-on-bad-exit=0")
-    return ("srun", f"--jobid={job.id}", *group, *sizes, *sharing, "--input=none", "--quiet")
+    own = [
+        f"--unset={name}" for name in package_table("scheduler/forms.yaml")["slurm"]["srun_inputs"].split()
+    ]
+    others = ("--export=ALL", "--input=none", "--quiet")
+    return ("env", *own, "srun", f"--jobid={job.id}", *group, *sizes, *sharing, *others)
 
 
 SCHEDULER = SlurmScheduler(

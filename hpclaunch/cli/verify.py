@@ -106,8 +106,9 @@ def _asked(job: str, site: str | None) -> tuple[str, SiteProfile, dict[int, str]
     if not re.fullmatch(r"\d+([._[+]\S*)?", job):
         with suppress(NoSuchJobError):
             handle = named(job)
-            job, site = handle.record.scheduler_id or job, site or handle.record.site
-            verdict = None if handle.record.array else handle.binding()
+            record = handle.record
+            job, site = record.scheduler_id or job, site or record.request.get("site", record.site)
+            verdict = None if record.array else handle.binding()
             planned = {one.rank: one.planned for one in verdict.ranks} if verdict else {}
     site = site or detect_here().site
     if site is None:

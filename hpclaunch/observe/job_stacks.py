@@ -203,7 +203,7 @@ def _from_outside(host: Host, scheduler: Scheduler, record: JobRecord, index: in
 
 def _in_allocation(host: Host, record: JobRecord) -> str:
     """Return the answers of the nodes of an allocation, which its shell knows by the scheduler's variable."""
-    scheduler = site_scheduler(load_site(record.site))
+    scheduler = site_scheduler(load_site(record.request.get("site", record.site)))
     shell = (record.scheduler_id or "").partition(":")[0]
     environ = (host.read_file(f"/proc/{shell}/environ") or b"").decode(errors="replace").split("\0")
     values = dict(pair.partition("=")[::2] for pair in environ)

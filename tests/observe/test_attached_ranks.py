@@ -8,12 +8,13 @@ import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+from hpclaunch.cli import verify
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.job.job_script import LOOK, one_text
@@ -889,3 +890,16 @@ def test_a_program_of_no_rank_is_named() -> None:
         True,
         "1 process of no rank, not judged: python3 (pid 5 of nid1, CPUs 0)",
     )
+
+
+def test_a_job_of_a_sites_own_file_is_judged_by_that_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The record has the name in the file, which no other place knows; its request has the path."""
+    file = tmp_path / "two.yaml"
+    file.write_text(TWO_GPUS)
+    record = SimpleNamespace(scheduler_id="7", site="two-gpus", request={"site": str(file)}, array={})
+    handle = SimpleNamespace(record=record, binding=lambda: None)
+    monkeypatch.setattr(verify, "named", lambda job: handle)
+    job, profile, planned = verify._asked("last", None)
+    assert (job, profile.name, planned) == ("7", "two-gpus", {})

@@ -32,13 +32,9 @@ class Expansion:
     """The value of a word."""
 
     text: str | None
-    """None: a part of it is known at run time only."""
     unset: tuple[str, ...] = ()
-    """Variables that nothing sets, in it or in the values that it uses; in ``text`` they are empty."""
     via: tuple[Assignment, ...] = ()
-    """The assignments that its value uses."""
     shown: str = ""
-    """The text with ``$NAME`` or ``?`` for what is not known."""
 
     def joined(self, more: "Expansion") -> "Expansion":
         """Return this value followed by another one; one that is too long is not known."""
@@ -63,19 +59,12 @@ class Variables:
     assignments: dict[str, list[Assignment]] = field(default_factory=dict)
     exported: set[str] = field(default_factory=set)
     provided: set[str] = field(default_factory=set)
-    """Set by quoted code, in arithmetic or by ``${X:=...}``, or handled when unset (``${X:-...}``)."""
     prefixed: list[Assignment] = field(default_factory=list)
-    """``NAME=value COMMAND``: set for one command only."""
     used: set[str] = field(default_factory=set)
-    """Names that are used anywhere, including quoted code and here-documents."""
     sources_others: bool = False
-    """The script sources other scripts or evaluates text, which may set any variable."""
     sources_unknown: bool = False
-    """Likewise, except for scripts that are known to set no variable of a job (conda, venv, modules)."""
     meant: dict[str, str] = field(default_factory=dict)
-    """Values that the author probably meant for variables that nothing sets."""
     commands: list[Command] = field(default_factory=list)
-    """All commands, including those given to other shells, by their place."""
     _known: dict[tuple[Assignment, bool], tuple[Expansion, ...]] = field(default_factory=dict)
     _open: list[Assignment] = field(default_factory=list)
 

@@ -227,11 +227,13 @@ def _after(port: Port, directive: Directive) -> Verdict:
     pattern = port.scheduler.id_pattern or r"[A-Za-z0-9][A-Za-z0-9_.-]{0,100}"
     if after is None or not all(re.fullmatch(pattern, each, re.ASCII) for each in after.ids):
         return port.says(WORDS["no jobs"].get(value.partition("=")[0], "after"), text=directive.text)
-    kind = "after, after_any" if after.any_end else "after"
+    any_end = after.any_end or port.target.scheduler.kind in WORDS["wait for any end"]
+    kind = "after, after_any" if any_end else "after"
     why = f"the ids are those of jobs on {port.there}: fill in those of {port.here}"
     to_do = f"after: {', '.join(after.ids)}: replace the ids by those of the jobs on {port.here}"
-    said = port.rewritten(f"{kind}: {', '.join(after.ids)}", "" if port.same_machine else why)
-    return said.doing(to_do).setting(after=after.ids, **({"after_any": True} if after.any_end else {}))
+    to_do += f"; {port.scheduler.title} waits for any end of theirs" * (any_end and not after.any_end)
+    said = port.rewritten(f"{kind}: {', '.join(after.ids)}", why * (not port.same_machine))
+    return said.doing(to_do).setting(after=after.ids, **({"after_any": True} if any_end else {}))
 
 
 def exported(port: Port, text: str, case: str, ends: str) -> Verdict:

@@ -119,6 +119,8 @@ def fill_in(port: Port, name: str, lines: Sequence[int]) -> Verdict:
     if reason := _refused(name):
         said = f"command: {name} of {at_lines(lines)}: {reason.removeprefix('undecided: ')}"
         return Verdict("left out", why=reason).doing(said)
+    if name == port.target.binding.gpu_visible_var:
+        return port.says("own GPUs read", name=name, at=at_lines(lines))
     return port.says("fill in", name=name, value=f"{FILL_IN}_{name}").setting(
         fill_in=tuple((name, line) for line in lines)
     )

@@ -102,3 +102,14 @@ def test_what_each_rank_computes_stays(body: str, said: str) -> None:
     command, env, _ = ported(body)
     assert said in command
     assert not env
+
+
+def test_a_list_of_gpus_that_the_command_reads_is_that_of_a_rank() -> None:
+    text = f"{HEAD}srun ./a +devices $CUDA_VISIBLE_DEVICES\n"
+    found = checked_port(text, "polaris")
+    assert "${CUDA_VISIBLE_DEVICES}" in " ".join(found.settings["command"])
+    assert "env" not in found.settings
+    assert "line 3: CUDA_VISIBLE_DEVICES names the GPUs of a rank here" in "\n".join(found.to_do)
+    other = checked_port(text, "lumi-g")  # which has another variable for it
+    assert list(other.settings["env"]) == ["CUDA_VISIBLE_DEVICES"]
+    assert "names the GPUs of a rank here" not in "\n".join(other.to_do)

@@ -126,3 +126,13 @@ def test_a_container_that_cannot_be_started_is_named_once() -> None:
     (text,) = found
     assert "container: my.sif; container_bind: /scratch/p1:/data; container_bind: /scratch/p2:/x" in text
     assert "('" not in text
+
+
+def test_jobs_to_wait_for_on_grid_engine_are_numbers_and_may_end_in_any_way() -> None:
+    head = "#!/bin/bash\n#SBATCH -N 1 -t 10 -d {}:{}\nsrun ./a\n"
+    ok, any_ = (checked_port(head.format(kind, 12), "abci") for kind in ("afterok", "afterany"))
+    for ported, named in ((ok, True), (any_, False)):
+        assert (ported.settings["after"], ported.settings["after_any"]) == (("12",), True)
+        assert ("Grid Engine waits for any end of theirs" in "\n".join(ported.to_do)) is named
+    assert "after_any" not in checked_port(head.format("afterok", 12), "polaris").settings
+    assert "after" not in checked_port(head.format("afterok", "12:last"), "abci").settings

@@ -30,6 +30,7 @@ class PlayedHost:
     def run(self, argv: Sequence[str], **options: Any) -> CommandResult:
         self.commands.append(list(argv))
         words = argv[4:] if argv[0] == "timeout" else argv
+        words = [word for word in words if word != "env" and not word.startswith("--unset=")]
         node = words[list(words).index("--") + 1] if words[0] == "ssh" else ""
         text = self.answers.get(node or words[0].replace("-", "_"), "")
         return CommandResult(exit_code=0 if text else 1, stdout=text, stderr="" if text else "no answer")

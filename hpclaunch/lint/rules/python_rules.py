@@ -116,9 +116,8 @@ def _is_horovod(context: Context, launch: Launch) -> bool:
 def _launched(context: Context, launches: Iterable[Launch]) -> Iterator[tuple[str | None, str, int]]:
     """Yield file, text and the line before it, of each Python file that is launched, and of ``-c TEXT``."""
     started = [*launches]
-    words = [word for launch in started for word in python_files(launch)]
-    names = dict.fromkeys(context.script.variables.expand(word).text for word in words)
-    for name in filter(None, names):
+    words = (word for launch in started for word in python_files(launch))
+    for name in filter(None, dict.fromkeys(context.script.variables.expand(word).text for word in words)):
         if source := context.files.text(name):
             yield context.files.shown(name), source, 0
     yield from ((None, word.text or "", word.line - 1) for word in _texts_behind_c(started))

@@ -189,9 +189,7 @@ def _behind(script: Script) -> list[tuple[Command, str]]:
 
 def _alone(script: Script, command: Command) -> bool:
     """Tell whether a command, or the group that it ends, runs in the background."""
-    return command.after == "&" or bool(
-        command.block and _FORMS["group_behind"].match(script.text, command.end)
-    )
+    return command.after == "&" or bool(command.block and _FORMS["group"].match(script.text, command.end))
 
 
 def _same_program(script: Script, one: Command, other: Command) -> bool:

@@ -178,7 +178,8 @@ def _memory(port: Port, directive: Directive) -> Verdict:
 
 
 def _memory_of_unknown_node(port: Port, directive: Directive) -> Verdict:
-    requested = "gpu" not in directive.name or port.sizes.gpus_per_task  # of a GPU, which the job must have
+    gpus = port.sizes.gpus_per_task and port.target.scheduler.gpu_request != "none"
+    requested = "gpu" not in directive.name or gpus  # of a GPU, which the job must request
     carried = requested and port.same_scheduler and _as_it_is(port, directive)
     return carried or port.says("memory, unknown", text=directive.text)
 

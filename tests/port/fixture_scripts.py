@@ -27,6 +27,8 @@ NOT_READ = re.compile(
     r"language-not-read\.(near-tcsh|perl|python)|no-directives\.empty|.*\.near-(file-of-)?csh"
     r"|option-value-refused\.(near-)?of-sbatch|directive-ignored\.near-here-document"
     r"|nothing-started\.near-path-of-data"
+    r"|(directive-unknown|option-value-refused)\.here-document|(no-directives|option-value-refused)\.near-here-document"
+    r"|option-value-refused\.written-job"
 )
 SCRIPTS = [path for path in sorted(DATA.glob("*.sh")) if not NOT_READ.match(path.stem)]
 

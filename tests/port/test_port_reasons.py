@@ -136,3 +136,11 @@ def test_jobs_to_wait_for_on_grid_engine_are_numbers_and_may_end_in_any_way() ->
         assert ("Grid Engine waits for any end of theirs" in "\n".join(ported.to_do)) is named
     assert "after_any" not in checked_port(head.format("afterok", 12), "polaris").settings
     assert "after" not in checked_port(head.format("afterok", "12:last"), "abci").settings
+
+
+def test_memory_by_gpu_is_asked_for_where_a_job_requests_gpus() -> None:
+    head = "#!/bin/bash\n#SBATCH -N 1 -n 1 -t 10 --gpus-per-node=2 --mem-per-gpu=124G\nsrun ./a\n"
+    none = checked_port(head, "aws-parallelcluster")  # whose GPUs are no resource of the scheduler
+    assert "directives" not in none.settings
+    assert "--mem-per-gpu=124G" in "\n".join(none.to_do)
+    assert checked_port(head, "generic-slurm").settings["directives"] == ("--mem-per-gpu=124G",)

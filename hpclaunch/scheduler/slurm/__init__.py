@@ -14,7 +14,7 @@ import msgspec
 from hpclaunch.amounts import listed
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
-from hpclaunch.package_data import package_table, text_beside
+from hpclaunch.package_data import package_constants, text_beside
 from hpclaunch.scheduler import scheduler_interface
 from hpclaunch.scheduler.job_header import Line, Resources
 from hpclaunch.scheduler.launcher import LINES, Launch, Launcher, Mpiexec
@@ -259,9 +259,8 @@ def _attach_step(job: scheduler_interface.RunningJob, group: tuple[str, ...], co
     """Start a step that takes nothing from the job's own steps, is not bound, and not an MPI program."""
     sizes = (f"--nodes={count}", f"--ntasks={count}", "--ntasks-per-node=1", f"--job-name={LOOK}")
     sharing = ("--overlap", "--cpu-bind=none", "--mem-bind=none", "--mpi=none", "--kill-on-bad-exit=0")
-    own = [
-        f"--unset={name}" for name in package_table("scheduler/forms.yaml")["slurm"]["srun_inputs"].split()
-    ]
+    inputs = package_constants("scheduler/forms.yaml", "slurm")
+    own = [f"--unset={name}" for name in inputs.srun_inputs.split()]
     others = ("--export=ALL", "--input=none", "--quiet")
     return ("env", *own, "srun", f"--jobid={job.id}", *group, *sizes, *sharing, *others)
 

@@ -61,9 +61,17 @@ def _read(text: str, offsets: Sequence[int], newlines: list[int], path: Path, le
     for command in reader.shell.commands if level < _WORD.max_level else ():
         given = _given_to_shell(command)
         if given is not None:
-            inside = (*command.path, (Block("sh" if given[0] in reader.shell.quoted_texts else "("), 1))
+            inside = (*command.path, (Block("sh" if _is_quoted(command, given[1][0]) else "("), 1))
             command.inner = _read(*given, newlines, inside, level + 1).commands
     return reader.shell
+
+
+def _is_quoted(command: Command, start: int) -> bool:
+    """Tell whether the text for another shell that begins at a place is left to that shell as it stands."""
+    words = [word.raw for word in command.words if word.start < start <= word.end]
+    bodies = [one.target.raw for one in command.redirects if one.body is not None and one.start == start]
+    in_quotes = any(re.fullmatch("'[^']*'", raw) for raw in words)
+    return in_quotes or any(re.search(r"['\"\\]", raw) for raw in bodies)
 
 
 def _given_to_shell(command: Command) -> tuple[str, Sequence[int]] | None:

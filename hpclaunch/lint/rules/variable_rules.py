@@ -8,13 +8,21 @@ from itertools import chain, pairwise
 from hpclaunch.lint import known_variables
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.bind_lists import mismatches, unset_in_lists
-from hpclaunch.lint.known_variables import FILE_SYSTEMS, NAMES, PREFIXES, SET_BY_SCHEDULERS, TABLE, VALUES
+from hpclaunch.lint.known_variables import (
+    FILE_SYSTEMS,
+    NAMES,
+    PREFIXES,
+    SET_BY_SCHEDULERS,
+    SYSTEM,
+    TABLE,
+    VALUES,
+)
 from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, also_at, rule
 from hpclaunch.plan.request_texts import looks_secret
 from hpclaunch.scheduler.directive_reader import name_set
 from hpclaunch.scheduler.directive_readers import READERS, reader_by_variables
 from hpclaunch.shell.shell_reader import DECLARING
-from hpclaunch.shell.shell_syntax import Assignment, Command, Ref, Word
+from hpclaunch.shell.shell_syntax import Assignment, Command, Path, Ref, Word
 
 _FORMS = {name: re.compile(form) for name, form in TABLE["forms_of_variables"].items()}
 _SPLITS_NOTHING = {*DECLARING, "echo", "printf", "[[", "case"}
@@ -97,6 +105,47 @@ def _by_module(script: Script, name: str) -> bool:
     usual = re.fullmatch("|".join(TABLE["by_modules"]), name)
     modules = any(command.name in ("module", "ml") for command in script.commands)
     return bool(usual) and (modules or not name.islower())
+
+
+@rule("variable-not-exported")
+def variable_not_exported(context: Context) -> Iterator[Violation]:
+    script = context.script
+    for command in script.variables.commands if script.is_posix else ():
+        for name, line in _used_inside(command).items():
+            made = [one for one in script.variables.reaching_at(name, command.start) if one]
+            if made and not _may_be_exported(script, command, name):
+                message = f"${name} of line {made[-1].line} is not exported: this shell does not get it"
+                yield Violation(line, message, f"write export {name}")
+
+
+def _used_inside(command: Command) -> dict[str, int]:
+    """Return the variables of a quoted text that a command gives to another shell, with their first lines."""
+    inner = [one for one in command.inner if _is_for_another_shell(one.path) and command.name != "ssh"]
+    words = chain.from_iterable(map(_words_of, inner))
+    uses = [(part.text, word.line) for word in words for part in word.parts if part.kind == "variable"]
+    return dict(reversed(uses))
+
+
+def _words_of(command: Command) -> Iterator[Word]:
+    """Yield the words of a command, its values and the files of its redirections."""
+    yield from (one.value for one in command.assignments if one.value)
+    yield from (*command.words, *(one.target for one in command.redirects))
+
+
+def _is_for_another_shell(path: Path) -> bool:
+    return any(block.kind == "sh" for block, _ in path)
+
+
+def _may_be_exported(script: Script, command: Command, name: str) -> bool:
+    """Tell whether another shell may get a variable, or sets it itself."""
+    variables, inner = script.variables, command.inner[0]
+    inside = any(_is_for_another_shell(one.path) for one in variables.assignments[name])
+    words = (one.raw for one in command.words if not one.start <= inner.start < one.end)
+    given = " ".join([*words, *(one.name for one in command.assignments)])
+    unsure = re.search(rf"\bunset [^\n;]*\b{name}\b|{TABLE['exports_any']}", script.text)
+    known = name in variables.exported | SYSTEM | variables.provided or _by_module(script, name)
+    passed = re.search(rf"(?<![\w${{]){name}\b", given) or known
+    return bool(inside or passed or unsure or variables.sources_unknown)
 
 
 @rule("scheduler-variable-misspelt")

@@ -10,3 +10,6 @@ srun -c8 bash <<'RUN'
 torchrun --standalone --nproc_per_node=$NP train.py
 RUN
 # site: unknown
+# expect: 7 variable-not-exported
+# expect: 8 variable-not-exported
+# expect: 10 variable-not-exported

@@ -5,3 +5,4 @@ srun bash -c 'torchrun \
   --nnodes=$SLURM_NNODES --nproc_per_node=4 --rdzv_backend=c10d \
   --rdzv_endpoint=$HEAD:$PORT t.py'
 # site: unknown
+# expect: 6 variable-not-exported

@@ -357,9 +357,9 @@ def _launches(found: Sequence[tuple[_Launch, Rank]]) -> dict[tuple[object, ...],
 
     Where one rank has several of these, each is of another launch; so are those on several nodes.
     """
-    who = {(one.host, one.main.pid): (launch, one.rank) for launch, one in found}
     above = {(one.host, one.main.pid): (one.host, one.main.parent) for _, one in found}
-    tops = sorted(place for place in who if who.get(above[place]) != who[place])
+    who = {(one.host, one.main.pid): (launch, one.rank) for launch, one in found}
+    tops = _uppermost(found, who, above)
     roots = grouped(((place[0], who[place]), place) for place in tops)
     launches: dict[tuple[object, ...], dict[int, Rank]] = {}
     for launch, one in found:
@@ -372,13 +372,33 @@ def _launches(found: Sequence[tuple[_Launch, Rank]]) -> dict[tuple[object, ...],
     return launches
 
 
+def _uppermost(
+    found: Sequence[tuple[_Launch, Rank]],
+    who: Mapping[_Place, tuple[_Launch, int]],
+    above: Mapping[_Place, _Place],
+) -> list[_Place]:
+    """Return the uppermost processes of ranks; a part of a rank's shell, without a program, is none."""
+    tops = sorted(place for place in who if who.get(above[place]) != who[place])
+    programs = ((one.host, one.main.pid) for _, one in found if not SHELLS.fullmatch(_name(one.main)))
+    started = {_root(place, tops, above) for place in programs}
+    return [place for place in tops if place in started] or tops
+
+
+def _root(place: _Place, roots: Sequence[_Place], above: Mapping[_Place, _Place]) -> _Place:
+    """Return the one of these processes that is above a process; without one, its last known parent."""
+    while place not in roots and place in above:
+        place = above[place]
+    return place
+
+
 def _twin(place: _Place, roots: Sequence[_Place], above: Mapping[_Place, _Place]) -> int:
     """Return which of the uppermost processes of its rank is above this one.
 
     One that has lost its parent is of the first rank that has not, as a daemon of its program.
     """
-    while place not in roots:
-        place = above[place]
+    place = _root(place, roots, above)
+    if place not in roots:
+        return 0
     started = sorted((above[one], one) for one in roots if above[one][1] != 1 or above[place][1] == 1)
     return started.index((above[place], place)) if len(started) else 0
 

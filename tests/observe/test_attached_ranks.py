@@ -838,6 +838,17 @@ def test_the_processes_of_one_rank_are_no_second_launch() -> None:
         assert [(one.pid, one.processes, one.step) for one in seen.details] == [(51, 3, "")]
 
 
+def test_a_part_of_the_shell_of_a_rank_is_no_second_launch() -> None:
+    """Behind a process that is not seen as a rank, as the ``tee`` of hpclaunch's own shell of a rank is."""
+    variables = launched("mpich", 0, 1)
+    shell = replace(process(50, RIGHT[0], variables, program="bash"), parent=40)
+    part = replace(process(66, RIGHT[0], variables, program="bash"), parent=65)
+    program = replace(process(72, RIGHT[0], variables, 99), parent=50)
+    seen = judged((AttachedNode(host="nid1", processes=(shell, part, program)),))
+    assert [(one.rank, one.step) for one in seen.details] == [(0, "")]
+    assert seen.finding == "the rank has a right binding"
+
+
 def test_ranks_that_have_shells_of_their_own_are_one_launch() -> None:
     ranks = [replace(process(60 + n, RIGHT[n], launched("mpich", n, 8)), parent=20 + n) for n in range(8)]
     found = judged((AttachedNode(host="nid1", processes=tuple(ranks)),))

@@ -1,5 +1,6 @@
-"""Where the folders of the package are, in a wheel or a checkout, and its tables in YAML."""
+"""Where the folders of the package are, in a wheel or a checkout, and its tables in YAML and JSON."""
 
+import json
 import re
 from functools import cache
 from pathlib import Path
@@ -36,7 +37,7 @@ def shell_words(module: str, name: str, function: str, shell: str = "sh") -> tup
 
 
 def package_constants(file: str, part: str) -> SimpleNamespace:
-    """Return a part of a YAML file of the package with constants; its keys are attributes."""
+    """Return a part of a file of the package with constants; its keys are attributes."""
     return SimpleNamespace(**package_table(file)[part])
 
 
@@ -48,8 +49,10 @@ def package_patterns(file: str, part: str) -> SimpleNamespace:
 
 @cache
 def package_table(file: str) -> Any:
-    """Return the data of a YAML file of the package, such as ``software/known_pairs.yaml``; read once."""
-    import yaml  # only where a table is asked for
-
+    """Return the data of a file of the package, read once; JSON is for what commands load at once."""
     text = (Path(__file__).parent / file).read_text("utf-8")
+    if file.endswith(".json"):
+        return json.loads(text)
+    import yaml  # only where such a table is asked for
+
     return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506

@@ -48,6 +48,9 @@ def test_a_module_reads_each_constant_of_its_part() -> None:
     files = {file for file, _ in read}
     assert files
     stated = {
-        (file, part): stated_in(package_table(file)[part]) for file in files for part in package_table(file)
+        (file, part): stated_in(package_table(file)[part])
+        for file in files
+        for part in package_table(file)
+        if part != "about"
     }
     assert stated == read

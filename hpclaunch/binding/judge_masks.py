@@ -27,7 +27,7 @@ from hpclaunch.topology.node_topology import Gpu, NodeTopology
 
 Kind = Literal["mask", "map"]
 
-_WORD = package_constants("binding/forms.yaml", "judge_masks")
+_WORD = package_constants("binding/forms.json", "judge_masks")
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):

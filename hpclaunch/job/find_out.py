@@ -34,7 +34,7 @@ from hpclaunch.site.asked_cluster import Wanted, cluster_profile
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_scheduler
 
-_WORD = package_constants("job/forms.yaml", "find_out")
+_WORD = package_constants("job/forms.json", "find_out")
 _Settled = tuple[JobRequest, tuple[Setting, ...]]
 Reader = Callable[[JobRequest], ReadText]
 

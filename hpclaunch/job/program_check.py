@@ -12,7 +12,7 @@ from hpclaunch.plan.preflight_plan import split_item
 from hpclaunch.plan.request import JobRequest, Problem
 from hpclaunch.plan.script_commands import program_at
 
-_WORD = package_constants("job/forms.yaml", "program_check")
+_WORD = package_constants("job/forms.json", "program_check")
 
 
 def file_problems(

@@ -23,8 +23,8 @@ from hpclaunch.site.schema import SiteProfile
 from hpclaunch.walltime import format_walltime
 
 _OPERATORS = {"|", "||", "&", "&&", ";", ">", ">>", "<", "2>", "2>&1", "&>"}
-_WORD = package_constants("plan/forms.yaml", "command_rules")
-_FORM = package_patterns("plan/forms.yaml", "command_rules")
+_WORD = package_constants("plan/forms.json", "command_rules")
+_FORM = package_patterns("plan/forms.json", "command_rules")
 
 
 def command_problems(job: JobLayout) -> Iterator[Problem]:

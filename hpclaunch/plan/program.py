@@ -15,7 +15,7 @@ from hpclaunch.package_data import package_constants
 from hpclaunch.plan.script_commands import ReadText, inner_words, script_commands, unwrap
 from hpclaunch.plan.worker_launchers import ACCELERATE, IN_SCRIPT, TORCHRUN, find_launcher, launched_program
 
-_WORD = package_constants("plan/forms.yaml", "program")
+_WORD = package_constants("plan/forms.json", "program")
 MPI = "mpi4py"
 """The framework that programs of other frameworks use, too."""
 

@@ -210,7 +210,7 @@ def _check_memory(profile: SiteProfile, given: str, wanted: int) -> None:
         raise SiteRuleError.case("site: memory", profile=profile, **values)
 
 
-_WORD = package_constants("plan/forms.yaml", "request_rules")
+_WORD = package_constants("plan/forms.json", "request_rules")
 
 
 def kibibytes(text: str) -> int | None:

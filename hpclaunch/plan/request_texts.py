@@ -18,8 +18,8 @@ from hpclaunch.plan.settings_table import rows
 from hpclaunch.scheduler.job_header import PLAIN_WORD, Line
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 
-_WORD = package_constants("plan/forms.yaml", "request_texts")
-_FORM = package_patterns("plan/forms.yaml", "request_texts")
+_WORD = package_constants("plan/forms.json", "request_texts")
+_FORM = package_patterns("plan/forms.json", "request_texts")
 
 _OWNED = msgspec.json.decode(text_beside(__file__, "owned_variables.json"), type=dict[str, frozenset[str]])
 SHELL_OWN = _OWNED["bash"]

@@ -18,8 +18,8 @@ import msgspec
 from hpclaunch.package_data import package_constants, package_patterns, text_beside
 from hpclaunch.plan.request import JobRequest, Problem
 
-_WORD = package_constants("plan/forms.yaml", "script_commands")
-_FORM = package_patterns("plan/forms.yaml", "script_commands")
+_WORD = package_constants("plan/forms.json", "script_commands")
+_FORM = package_patterns("plan/forms.json", "script_commands")
 
 
 class Wrapper(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,8 +18,8 @@ from hpclaunch.shell.shell_syntax import ASSIGNMENT, Block, Command, Part, Path,
 MAX_DEPTH = 40
 """Levels of nested substitutions that are read, deeper ones are plain text; and of blocks that count."""
 
-_WORD = package_constants("shell/forms.yaml", "reader")
-_FORM = package_patterns("shell/forms.yaml", "reader")
+_WORD = package_constants("shell/forms.json", "reader")
+_FORM = package_patterns("shell/forms.json", "reader")
 _SHELLS = frozenset({"sh", "bash", "dash", "ksh", "zsh"})
 DECLARING = frozenset({"export", "declare", "typeset", "local", "readonly"})
 _META = frozenset(" \t\r\n;&|<>()")

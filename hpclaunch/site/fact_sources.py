@@ -115,7 +115,7 @@ def _known(profile: SiteProfile, keys: str) -> str:
     return day + "".join("mdcsux"[kind] for kind in kinds)
 
 
-_WORD = package_constants("site/forms.yaml", "fact_sources")
+_WORD = package_constants("site/forms.json", "fact_sources")
 _NOT_KNOWN: tuple[object, ...] = (None, "unknown", (), {})
 
 

@@ -19,8 +19,8 @@ from hpclaunch.walltime import parse_walltime_s
 Broken = tuple[KeyPath, str, str]
 """Key path, what was found, what would be right."""
 
-_WORD = package_constants("site/forms.yaml", "profile_rules")
-_FORM = package_patterns("site/forms.yaml", "profile_rules")
+_WORD = package_constants("site/forms.json", "profile_rules")
+_FORM = package_patterns("site/forms.json", "profile_rules")
 _NESTED = (msgspec.Struct, dict, tuple)
 
 

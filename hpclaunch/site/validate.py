@@ -16,7 +16,7 @@ from hpclaunch.site.profile_rules import broken_rules
 from hpclaunch.site.schema import NodeKind, SiteProfile
 from hpclaunch.site.yaml_tree import KeyPath, Tree
 
-_WORD = package_constants("site/forms.yaml", "validate")
+_WORD = package_constants("site/forms.json", "validate")
 _T = TypeVar("_T", bound=msgspec.Struct)
 
 

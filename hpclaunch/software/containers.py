@@ -110,7 +110,7 @@ def _unknown_runtime(profile: SiteProfile, container: JobContainer) -> str | Non
     return note_text("container: no runtime", profile=profile, runtimes=", ".join(RUNTIMES))
 
 
-_WORD = package_constants("software/forms.yaml", "containers")
+_WORD = package_constants("software/forms.json", "containers")
 
 
 def container_lines(container: JobContainer, profile: SiteProfile) -> Iterator[Line]:

@@ -13,7 +13,7 @@ import msgspec
 from hpclaunch.errors import BadInputError
 from hpclaunch.package_data import package_constants, package_table
 
-_WORD = package_constants("software/forms.yaml", "easyconfig")
+_WORD = package_constants("software/forms.json", "easyconfig")
 _TOOLCHAIN = re.compile(rf"-({_WORD.toolchains})-(\d[\w.]*)")
 
 

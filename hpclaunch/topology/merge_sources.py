@@ -19,7 +19,7 @@ from hpclaunch.topology.derive import l3_blocks, number_l3, pair_threads
 from hpclaunch.topology.node_topology import Core, Gpu, GpuFact, NodeTopology, NumaNode, Partial, numa_differs
 from hpclaunch.topology.source_kinds import SOURCE_KINDS
 
-_WORD = package_constants("topology/forms.yaml", "merge_sources")
+_WORD = package_constants("topology/forms.json", "merge_sources")
 _NO_LSCPU = Partial(kind="lscpu", origin="")
 
 

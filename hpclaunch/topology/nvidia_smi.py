@@ -18,8 +18,8 @@ from hpclaunch.topology.node_topology import GpuFact, Partial
 
 KIND = "nvidia_smi"
 
-_WORD = package_constants("topology/forms.yaml", "nvidia_smi")
-_FORM = package_patterns("topology/forms.yaml", "nvidia_smi")
+_WORD = package_constants("topology/forms.json", "nvidia_smi")
+_FORM = package_patterns("topology/forms.json", "nvidia_smi")
 _ROW_END = re.compile(rf"{_FORM.link.pattern}|[\d,-]{{1,4000}}")
 
 

@@ -13,8 +13,8 @@ from hpclaunch.topology.node_topology import GpuFact, Partial, settle_numa
 
 KIND = "rocm_smi"
 
-_WORD = package_constants("topology/forms.yaml", "rocm_smi")
-_FORM = package_patterns("topology/forms.yaml", "rocm_smi")
+_WORD = package_constants("topology/forms.json", "rocm_smi")
+_FORM = package_patterns("topology/forms.json", "rocm_smi")
 _USEFUL = frozenset({*_WORD.columns, "PCI Bus"})
 
 _Values = dict[str, tool.Line]

@@ -19,7 +19,7 @@ from hpclaunch.scheduler import scheduler_interface
 from hpclaunch.scheduler.job_header import Line, Resources
 from hpclaunch.scheduler.launcher import Launch, Launcher
 
-_WORD = package_constants("scheduler/forms.yaml", "flux")
+_WORD = package_constants("scheduler/forms.json", "flux")
 
 _WORDS = scheduler_interface.state_words("flux")
 

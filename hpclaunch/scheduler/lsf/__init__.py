@@ -19,8 +19,8 @@ from hpclaunch.scheduler.scheduler_interface import JobIdentity, JobStatus, Sche
 
 _WORDS = state_words("lsf")
 
-_WORD = package_constants("scheduler/forms.yaml", "lsf")
-_FORM = package_patterns("scheduler/forms.yaml", "lsf")
+_WORD = package_constants("scheduler/forms.json", "lsf")
+_FORM = package_patterns("scheduler/forms.json", "lsf")
 
 
 class LsfMpirun(Mpirun, frozen=True, kw_only=True):

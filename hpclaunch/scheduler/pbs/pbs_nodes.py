@@ -15,7 +15,7 @@ from hpclaunch.scheduler.cluster_facts import ClusterFacts, NodeGpus, NodeKind, 
 from hpclaunch.scheduler.pbs.pbs_directives import pbs_bytes, pbs_time_s
 from hpclaunch.walltime import format_walltime
 
-_NODES = package_constants("scheduler/nodes.yaml", "pbs")
+_NODES = package_constants("scheduler/nodes.json", "pbs")
 _Attributes = Mapping[str, Any]
 
 

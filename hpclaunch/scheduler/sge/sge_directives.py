@@ -7,7 +7,7 @@ from hpclaunch.scheduler import directive_reader
 from hpclaunch.scheduler.pbs.pbs_directives import pbs_time_s
 
 _VALUES = directive_reader.word_counts("sge")  # -g is of Univa Grid Engine, as ABCI had it
-_FORM = package_patterns("scheduler/forms.yaml", "sge")
+_FORM = package_patterns("scheduler/forms.json", "sge")
 
 
 def _read(words: Sequence[str]) -> Iterator[directive_reader.DirectiveOption]:

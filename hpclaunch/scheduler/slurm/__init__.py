@@ -259,7 +259,7 @@ def _attach_step(job: scheduler_interface.RunningJob, group: tuple[str, ...], co
     """Start a step that takes nothing from the job's own steps, is not bound, and not an MPI program."""
     sizes = (f"--nodes={count}", f"--ntasks={count}", "--ntasks-per-node=1", f"--job-name={LOOK}")
     sharing = ("--overlap", "--cpu-bind=none", "--mem-bind=none", "--mpi=none", "--kill-on-bad-exit=0")
-    inputs = package_constants("scheduler/forms.yaml", "slurm")
+    inputs = package_constants("scheduler/forms.json", "slurm")
     own = [f"--unset={name}" for name in inputs.srun_inputs.split()]
     others = ("--export=ALL", "--input=none", "--quiet")
     return ("env", *own, "srun", f"--jobid={job.id}", *group, *sizes, *sharing, *others)

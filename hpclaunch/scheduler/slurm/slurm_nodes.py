@@ -14,8 +14,8 @@ from hpclaunch.errors import RefusedError
 from hpclaunch.package_data import package_constants, package_patterns
 from hpclaunch.scheduler.cluster_facts import ClusterFacts, NodeGpus, NodeKind, QueueFacts
 
-_FORM = package_patterns("scheduler/forms.yaml", "slurm_nodes")
-_NODES = package_constants("scheduler/nodes.yaml", "slurm")
+_FORM = package_patterns("scheduler/forms.json", "slurm_nodes")
+_NODES = package_constants("scheduler/nodes.json", "slurm")
 _OWN = re.compile(rf"\b(?:{'|'.join(_NODES.own)})=.*?(?=\s+[A-Z]\w*=|$)")
 COUNT = "HpclaunchNodes"
 """Key of the number of nodes that a line stands for."""

@@ -29,8 +29,8 @@ _QUERIES: dict[str, Any] = json.loads(text_beside(__file__, "queries.json"))
 """squeue: name -> width, the last one of any length. row: the names which all three sources are brought to,
 in the order of sacct's columns and of scontrol's keys; scontrol has no ClusterName."""
 _FORMAT = ",".join(f"{name}:{width}" for name, width in _QUERIES["squeue"].items())
-_WORD = package_constants("scheduler/forms.yaml", "slurm_status")
-_FORM = package_patterns("scheduler/forms.yaml", "slurm_status")
+_WORD = package_constants("scheduler/forms.json", "slurm_status")
+_FORM = package_patterns("scheduler/forms.json", "slurm_status")
 
 _QUERY: dict[str, tuple[str, ...]] = {
     "squeue": ("-h", "-a", "-r", "-t", "all", "-O", _FORMAT),

@@ -121,10 +121,9 @@ class Script:
             tabs = {"<<-": r"(?m)^\t+"}.get(one.operator, "(?!)")
             body = re.sub(tabs, "", one.body or "")
             if re.match(TABLE["shell_scripts"], body) or (body and command.name in SUBMIT_COMMANDS):
-                quoted = re.search(r"['\"\\]", one.target.raw) is not None
                 # A variable alone in a line may hold directives.
-                body = body if quoted else re.sub(r"(?m)^\$\{?\w+\}?$", "#", body).replace("\\$", "$")
-                found.append((read_script("\n" * one.line + body), quoted))
+                body = body if one.is_quoted else re.sub(r"(?m)^\$\{?\w+\}?$", "#", body).replace("\\$", "$")
+                found.append((read_script("\n" * one.line + body), one.is_quoted))
         return tuple(found)
 
     @property

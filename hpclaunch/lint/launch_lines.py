@@ -60,8 +60,8 @@ class Launch:
         for word in self.program:
             yield _read_later(word.raw) if word.raw[:1] == '"' else word.visible, word.line
         for one in self.command.redirects if self.command.inner else ():
-            text, plain = one.body or "", re.search(r"['\"\\]", one.target.raw)
-            yield text if plain else _read_later(text), one.line + 1
+            text = one.body or ""
+            yield text if one.is_quoted else _read_later(text), one.line + 1
 
     @property
     def by_launcher(self) -> bool:

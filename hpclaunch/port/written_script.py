@@ -43,8 +43,7 @@ def find_written(port: Port, program: Value) -> Written | None:
 
 def here_document(command: Command, body: Redirect, *, in_launch: bool = False) -> Written:
     """Return a here-document as a script in the script; ``in_launch``: the launch gives it to a shell."""
-    quoted = any(quote in body.target.raw for quote in "'\"\\")
-    return Written(command, body.line + 1, body.body or "", not quoted, in_launch)
+    return Written(command, body.line + 1, body.body or "", not body.is_quoted, in_launch)
 
 
 def text_of_shell(command: Command, word: Word, values: Values) -> Written:

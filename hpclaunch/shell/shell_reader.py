@@ -69,9 +69,9 @@ def _read(text: str, offsets: Sequence[int], newlines: list[int], path: Path, le
 def _is_quoted(command: Command, start: int) -> bool:
     """Tell whether the text for another shell that begins at a place is left to that shell as it stands."""
     words = [word.raw for word in command.words if word.start < start <= word.end]
-    bodies = [one.target.raw for one in command.redirects if one.body is not None and one.start == start]
+    documents = [one for one in command.redirects if one.body is not None and one.start == start]
     in_quotes = any(re.fullmatch("'[^']*'", raw) for raw in words)
-    return in_quotes or any(re.search(r"['\"\\]", raw) for raw in bodies)
+    return in_quotes or any(one.is_quoted for one in documents)
 
 
 def _given_to_shell(command: Command) -> tuple[str, Sequence[int]] | None:
@@ -90,8 +90,7 @@ def _here_document(command: Command) -> tuple[str, Sequence[int]] | None:
     """Return the text of a command's here-document, with the place of each character."""
     for one in command.redirects:
         if one.body is not None:
-            plain = bool(re.search(r"['\"\\]", one.target.raw))
-            return unquoted(one.body, one.start, plain=plain, quote="" if plain else '"')
+            return unquoted(one.body, one.start, plain=one.is_quoted, quote="" if one.is_quoted else '"')
     return None
 
 
@@ -133,7 +132,7 @@ class _Reader:
         self.place, self._newlines = offsets, newlines
         self.path = path
         """The blocks around the list of commands that is read."""
-        self._heredocs: list[tuple[Command, Redirect, bool]] = []
+        self._heredocs: list[tuple[Command, Redirect]] = []
 
     def place_of(self, offset: int) -> int:
         """Return where a character stands in the outer text; behind a quote that is not closed, its end."""
@@ -234,14 +233,14 @@ class _Reader:
             target = self.word_at(self.at, [])
         found = Redirect(match[1], match[2], target, line)
         if match[2] in ("<<", "<<-"):
-            self._heredocs.append((command, found, any(q in target.raw for q in "'\"\\")))
+            self._heredocs.append((command, found))
         else:
             command.redirects.append(found)
         return True
 
     def read_heredocs(self) -> None:
         """Read the bodies that begin at this line; ``at`` is after the newline."""
-        for command, redirect, quoted in self._heredocs:
+        for command, redirect in self._heredocs:
             delimiter, start = redirect.target.visible, self.at
             end = len(self.text)
             while self.at < len(self.text):
@@ -261,7 +260,7 @@ class _Reader:
             command.redirects.append(
                 Redirect(redirect.fd, redirect.operator, redirect.target, redirect.line, body, place)
             )
-            if quoted:
+            if redirect.is_quoted:
                 self.shell.quoted_texts.append(body)
             else:
                 for match in re.finditer(r"(?<!\\)\$(?:\{[#!]?)?([A-Za-z_]\w*)(:?[-=+?])?", body, re.ASCII):

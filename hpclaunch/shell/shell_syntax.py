@@ -75,6 +75,11 @@ class Redirect:
     start: int = -1
     """Of a here-document: where its text begins."""
 
+    @property
+    def is_quoted(self) -> bool:
+        """Whether a here-document stays as it is: a quote stands in its delimiter (man bash)."""
+        return any(quote in self.target.raw for quote in "'\"\\")
+
 
 @dataclass(eq=False)
 class Block:

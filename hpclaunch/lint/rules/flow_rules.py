@@ -424,10 +424,8 @@ def folder_entered_twice(context: Context) -> Iterator[Violation]:
 
 def _paths(command: Command) -> list[str]:
     """Return the words of a command that may be files, and the files of its redirections."""
-    shows = command.name in ("echo", "printf")
-    return [
-        word.raw for word in [*command.words[1:][shows * 99 :], *(one.target for one in command.redirects)]
-    ]
+    words = [] if command.name in ("echo", "printf") else command.words[1:]
+    return [word.raw for word in [*words, *(one.target for one in command.redirects)]]
 
 
 def _stays(command: Command) -> bool:
